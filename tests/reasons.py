@@ -172,7 +172,12 @@ def read_call(call: ast.Call, found: CollectedCodes) -> str | None:
     if ast.unparse(call.func) != "Reason" and "{field}" not in template:
         # The field of a ``FieldRefused`` is no parameter of its reason.
         names.discard("field")
-    if (names or _PLACEHOLDER.search(template)) and placeholders(template) != names:
+    named_later = ast.unparse(call.func) == "ReasonTemplate"
+    if (
+        not named_later
+        and (names or _PLACEHOLDER.search(template))
+        and placeholders(template) != names
+    ):
         return f"{code}: the placeholders of {template!r} are not the parameters {sorted(names)}"
     if found.templates.setdefault(code, template) != template:
         return f"{code} has another template elsewhere: {found.templates[code]!r}"

@@ -20,7 +20,6 @@ from apps.fleet import selectors
 from apps.fleet.selectors import FleetChip
 from controlplane.domain.common.accelerators import Chip, ChipKind, Dtype, ProfileConfidence
 from controlplane.domain.common.resources import GIB
-from controlplane.domain.common.topology import Geometry, Group
 from controlplane.domain.health.faults import FaultLevel
 from controlplane.ports import adapter_registry
 from controlplane.ports.chips import ExporterSeries, VendorProfile
@@ -56,25 +55,12 @@ _GIGA, _TERA = 1e9, 1e12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChipSpecValue:
-    """One value of a chip specification."""
-
     code: str
     label: str
     #: With its unit; empty where nobody published it.
     value: str
     #: No document of the maker confirms it.
     unverified: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AllocationRules:
-    """How cards of a node are allocated."""
-
-    #: Allowed sizes of a request, as text.
-    sizes: str
-    rings: tuple[Group, ...]
-    pairs_of: int
-    split_evenly: bool
 
 
 def spec_values(chip: Chip) -> list[ChipSpecValue]:
@@ -109,16 +95,6 @@ def peak_rates(chip: Chip) -> list[ChipSpecValue]:
         )
         for dtype in sorted(chip.peak_rates, key=tuple(Dtype).index)
     ]
-
-
-def allocation_rules(what: Chip | Geometry) -> AllocationRules:
-    geometry = what.geometry if isinstance(what, Chip) else what
-    return AllocationRules(
-        sizes=", ".join(map(str, geometry.sizes)),
-        rings=geometry.rings,
-        pairs_of=geometry.aligned_to,
-        split_evenly=geometry.split_evenly,
-    )
 
 
 def _spec_value(chip: Chip, code: str, label: str, value: str) -> ChipSpecValue:
@@ -201,7 +177,6 @@ class ChipList:
 
 @login_required
 def chip_list(request: HttpRequest) -> HttpResponse:
-    """Every chip that a plug-in knows."""
     known = selectors.fleet_chips()
     filters = ChipFilter(request.GET)
     table = ChipList(filters=filters, rows=[_chip_row(one) for one in filters.narrow(known)])
@@ -227,12 +202,8 @@ def chip_detail(request: HttpRequest, name: str) -> HttpResponse:
         **_chip_row(known),
         "figures": spec_values(one),
         "rates": peak_rates(one),
-        "allocation_rules": allocation_rules(one),
+        "geometry": one.geometry,
         "environment": adapter_registry.plugin_of_chip(one).environment(one, cards=(0, 1)),
-        "layouts": [
-            {"name": label, "allocation_rules": allocation_rules(geometry)}
-            for label, geometry in profile.layouts.items()
-        ],
         "metrics": _exporter_series_by_metric(profile),
         "levels": _fault_levels(profile),
         "code": code,

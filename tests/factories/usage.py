@@ -25,7 +25,7 @@ def waiting(
     chip: str = "cpu",
 ) -> Claim:
     """A claim of a job that has asked for that many cards."""
-    return services.claim_create(
+    request = services.ClaimRequest(
         owner=("attempt", uuid.uuid4().hex),
         team=team,
         queue=queue,
@@ -33,6 +33,7 @@ def waiting(
         chips=[chip],
         work=services.ClaimWorkload(kind="job", uid=uuid.uuid4().hex, name=name, user=user),
     )
+    return services.claims_create(requests=[request])[0]
 
 
 def admit(claim: Claim, *, at: datetime) -> Claim:

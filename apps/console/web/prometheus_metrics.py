@@ -26,7 +26,7 @@ from apps.monitoring.selectors.self_monitoring import (
     current_controllers,
     monitored_disks,
 )
-from apps.quotas.selectors.scheduling_cycles import PhaseHistogram, cycle_histograms
+from apps.quotas.models import CyclePhase
 from controlplane.web import health_checks, request_metrics
 from controlplane.web.response_cache import TimedCache
 
@@ -76,7 +76,7 @@ def _metric_families() -> Iterator[Metric]:
         counts, controllers, phases = (
             current_object_counts(),
             current_controllers(),
-            cycle_histograms(),
+            list(CyclePhase.objects.all()),
         )
     except Error:
         yield _gauge_family("ninefold_database_up", _UP, {(): 0})
@@ -210,13 +210,13 @@ def _controller_metrics(controllers: tuple[ControllerStatus, ...]) -> Iterator[M
     yield seconds
 
 
-def _scheduling_cycle_metrics(phases: tuple[PhaseHistogram, ...]) -> Metric:
+def _scheduling_cycle_metrics(phases: list[CyclePhase]) -> Metric:
     family = HistogramMetricFamily(
         "ninefold_cycle_seconds", "Of scheduling cycles, by their phase.", labels=("phase",)
     )
     for each in phases:
-        buckets = [(str(bound), count) for bound, count in each.within]
-        family.add_metric((each.phase,), [*buckets, ("+Inf", each.cycles)], each.seconds)
+        buckets = [(str(bound), count) for bound, count in each.buckets]
+        family.add_metric((each.name,), [*buckets, ("+Inf", each.cycles)], each.seconds)
     return family
 
 

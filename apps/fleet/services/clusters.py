@@ -103,8 +103,6 @@ WorkloadsUsing: TypeAlias = Callable[[Cluster], tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterRegistration:
-    """A cluster to register."""
-
     name: str
     kind: str
     options: Mapping[str, Any] = field(default_factory=dict)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -21,7 +20,8 @@ from controlplane.domain.health.controllers import (
     controller_lag,
     controller_needs_attention,
 )
-from controlplane.persistence import reconcile_runs as book
+from controlplane.persistence.models import ControllerState
+from controlplane.persistence.reconcile_runs import controller_intervals, read_reconcile_runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +79,12 @@ class ControllerStatuses:
 
 def current_controllers() -> ControllerStatuses:
     """Each controller of the beat, in its order, in one query."""
-    stored = book.read_reconcile_runs(otherwise=timezone.now())
+    at, rows = read_reconcile_runs(otherwise=timezone.now())
     return ControllerStatuses(
-        at=stored.at,
+        at=at,
         all=tuple(
-            _controller_status(name, interval=interval, records=stored.records, at=stored.at)
-            for name, interval in book.controller_intervals().items()
+            _controller_status(rows.get(name, ControllerState(name=name)), interval=interval, at=at)
+            for name, interval in controller_intervals().items()
         ),
     )
 
@@ -98,23 +98,23 @@ def lagging_controller_count() -> int:
 
 
 def _controller_status(
-    name: str, *, interval: timedelta, records: Mapping[str, book.ControllerRecord], at: datetime
+    row: ControllerState, *, interval: timedelta, at: datetime
 ) -> ControllerStatus:
-    record = records.get(name, book.NO_RUNS)
+    times = row.times
     return ControllerStatus(
-        name=name,
-        health=controller_health(record.times, interval=interval, at=at),
+        name=row.name,
+        health=controller_health(times, interval=interval, at=at),
         interval=interval,
-        lag=controller_lag(record.times, at=at),
-        times=record.times,
-        recent=tuple(reversed(record.recent)),
-        runs=record.ended,
-        failed_runs=record.failed,
-        seconds=record.seconds,
-        handled=record.handled,
-        failures=record.times.failures,
-        error=record.error,
-        failed_at=record.failed_at,
+        lag=controller_lag(times, at=at),
+        times=times,
+        recent=tuple(reversed(row.recent)),
+        runs=row.runs,
+        failed_runs=row.failed_runs,
+        seconds=row.seconds,
+        handled=row.handled,
+        failures=row.failures,
+        error=row.error,
+        failed_at=row.failed_at,
     )
 
 

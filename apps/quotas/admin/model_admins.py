@@ -19,9 +19,8 @@ from apps.accounts.admin import (
     ScopedReadOnlyAdmin,
     ScopedTransitionAdmin,
 )
-from apps.accounts.models import User
-from apps.accounts.selectors import PermissionRefused
 from apps.quotas import models
+from apps.quotas.admin.queue_changes import signed_in_user
 from apps.quotas.services.priority_classes import priority_class_delete, priority_class_save
 from controlplane.domain.common.permissions import Permission
 from controlplane.ports import adapter_registry
@@ -93,27 +92,20 @@ class PriorityClassAdmin(ScopedAdmin[models.PriorityClass]):
             name=obj.name,
             value=obj.value,
             description=obj.description,
-            actor=_signed_in_user(request),
+            actor=signed_in_user(request),
             existing=models.PriorityClass.objects.filter(pk=obj.pk).first(),
         )
         obj.pk, obj.uid = saved.pk, saved.uid
 
     def delete_model(self, request: HttpRequest, obj: models.PriorityClass) -> None:
         # The admin's confirmation page was shown before.
-        priority_class_delete(row=obj, actor=_signed_in_user(request), force=True)
+        priority_class_delete(row=obj, actor=signed_in_user(request), force=True)
 
     def delete_queryset(
         self, request: HttpRequest, queryset: QuerySet[models.PriorityClass]
     ) -> None:
         for row in queryset:
             self.delete_model(request, row)
-
-
-def _signed_in_user(request: HttpRequest) -> User:
-    """:raises PermissionRefused: if no user is signed in; the admin site checks that before."""
-    if isinstance(request.user, User):
-        return request.user
-    raise PermissionRefused("sign in to change priority classes")
 
 
 @admin.register(models.QueueChange)

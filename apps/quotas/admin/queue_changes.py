@@ -16,7 +16,6 @@ from django.db.models import Q
 from django.forms import BaseForm
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -26,8 +25,13 @@ from apps.accounts.selectors import PermissionRefused
 from apps.quotas.admin.queue_forms import QueueChangeSaveForm
 from apps.quotas.models import Queue, QueueChange
 from apps.quotas.selectors import queue_trees as selectors
+from apps.quotas.selectors.simulations import PreemptedWorkload
 from apps.quotas.services import queue_trees
-from apps.quotas.services.queue_trees import QueueTreeConflict, queue_change_revert_edit
+from apps.quotas.services.queue_trees import (
+    QueueChangePreview,
+    QueueTreeConflict,
+    queue_change_revert_edit,
+)
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.queue_documents import (
     POLICIES,
@@ -35,11 +39,7 @@ from controlplane.domain.quotas.queue_documents import (
     QueueDifference,
     TreeEdit,
 )
-from controlplane.domain.scheduling.queue_change_preview import (
-    PreviewedEviction,
-    QueueCapacityChange,
-    QueueChangePreview,
-)
+from controlplane.domain.scheduling.queue_change_preview import QueueCapacityChange
 from controlplane.web.reasons import render_reason
 from controlplane.web.state_badges import state_badge
 
@@ -57,8 +57,6 @@ class DisplayedDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormError:
-    """A validation error of one form field."""
-
     #: HTML id of the field, for a link.
     field: str
     label: str
@@ -98,7 +96,7 @@ class QueueChangeReview:
         return self.preview.gains if self.preview else ()
 
     @property
-    def reclaims(self) -> tuple[PreviewedEviction, ...]:
+    def reclaims(self) -> tuple[PreemptedWorkload, ...]:
         return self.preview.reclaims if self.preview else ()
 
     @property
@@ -151,8 +149,8 @@ class QueueChangeReview:
         ) % {"count": starting}
 
 
-def _eviction_summary(reclaims: tuple[PreviewedEviction, ...]) -> str:
-    teams = sorted({reclaim.team for reclaim in reclaims if reclaim.team})
+def _eviction_summary(reclaims: tuple[PreemptedWorkload, ...]) -> str:
+    teams = sorted({reclaim.work.team for reclaim in reclaims})
     count = len(reclaims)
     if len(teams) == 1:
         return ngettext(
@@ -196,15 +194,15 @@ class ProposedQueueChange:
 
     #: None while a form is invalid.
     edit: TreeEdit | None
-    saving: QueueChangeSaveForm
+    saving: QueueChangeSaveForm = field(init=False)
     #: The forms of the page.
     forms: Sequence[BaseForm]
     #: Confirmation text, if workloads would be stopped.
-    confirmation_text: str
+    confirmation_text: str = "stop"
     #: Message after saving.
     done: str
-    #: URL to redirect to after saving.
-    back: str
+    #: Name of the page to redirect to after saving.
+    back: str = "changelist"
     #: Label of the button in place of "Save".
     verb: str = ""
     #: Preview on GET too.
@@ -255,7 +253,8 @@ def queue_change_review_response(
     context: Mapping[str, Any],
 ) -> HttpResponse:
     """Save the change, or render its preview: the page, or only the preview fragment for htmx."""
-    user = _signed_in_user(request)
+    user = signed_in_user(request)
+    proposal.saving = queue_change_save_form(request.POST or None)
     previewed = request.method == "POST" or proposal.preview_on_get
     review = _review_change(proposal, user) if previewed else QueueChangeReview(verb=proposal.verb)
     # None: no concurrent change.
@@ -266,7 +265,7 @@ def queue_change_review_response(
             if _is_queue_change_confirmed(proposal, review):
                 _save_queue_change(proposal, edit, user)
                 messages.success(request, proposal.done)
-                return redirect(proposal.back)
+                return redirect(f"admin:quotas_queue_{proposal.back}")
         except queue_trees.QueueTreeConflict:
             concurrent_changes = _concurrent_changes(proposal, user)
             proposal.saving = _with_current_tree_fingerprint(proposal.saving)
@@ -337,11 +336,11 @@ def _with_current_tree_fingerprint(saving: QueueChangeSaveForm) -> QueueChangeSa
     return QueueChangeSaveForm({**typed, **queue_change_save_form().initial, "confirm": ""})
 
 
-def _signed_in_user(request: HttpRequest) -> User:
+def signed_in_user(request: HttpRequest) -> User:
     """:raises PermissionRefused: if no user is signed in; the admin site checks that before."""
     if isinstance(request.user, User):
         return request.user
-    raise PermissionRefused("sign in to change queues")
+    raise PermissionRefused("sign in to change rows")
 
 
 _PAGE = 25
@@ -381,11 +380,9 @@ def show_queue_change(request: HttpRequest, context: dict[str, Any], *, uid: str
         )
     proposal = ProposedQueueChange(
         edit=edit,
-        saving=queue_change_save_form(request.POST or None),
         forms=(),
-        confirmation_text="stop",
         done=_("The change was reverted."),
-        back=reverse("admin:quotas_queue_changes"),
+        back="changes",
         verb=_("Revert change"),
         preview_on_get=True,
         reverts=change,

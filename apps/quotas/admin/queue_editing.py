@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
@@ -17,7 +16,6 @@ from apps.fleet.selectors import fleet_chips
 from apps.quotas.admin.queue_changes import (
     ProposedQueueChange,
     queue_change_review_response,
-    queue_change_save_form,
 )
 from apps.quotas.admin.queue_forms import (
     EntitlementForm,
@@ -117,11 +115,9 @@ def edit_queue(request: HttpRequest, context: dict[str, Any], queue: Queue | Non
     )
     proposal = ProposedQueueChange(
         edit=_tree_edit_of_queue_form(form, cards, saved),
-        saving=queue_change_save_form(data),
         forms=(form, *cards.rows),
         confirmation_text=saved.name if saved else form.data.get("name", ""),
         done=_("Queue %(queue)s saved.") % {"queue": form["name"].value()},
-        back=reverse("admin:quotas_queue_changelist"),
     )
     shown = {
         **context,
@@ -241,13 +237,11 @@ def _queue_action_response(
 ) -> HttpResponse:
     proposal = ProposedQueueChange(
         edit=edit,
-        saving=queue_change_save_form(request.POST or None),
         forms=() if form is None else (form,),
         confirmation_text=queue.name,
         done=_("Queue %(queue)s saved.") % {"queue": queue.name}
         if form is not None
         else _("Queue %(queue)s is retired; its history is kept.") % {"queue": queue.name},
-        back=reverse("admin:quotas_queue_changelist"),
         verb=verb,
         preview_on_get=preview_on_get,
     )
@@ -263,8 +257,6 @@ _STATE_AND_WEIGHT = "fields"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkEditRow:
-    """A queue of the bulk edit grid."""
-
     document: QueueDocument
     path: str
     chosen: bool
@@ -310,11 +302,8 @@ def bulk_edit_queues(request: HttpRequest, context: dict[str, Any]) -> HttpRespo
     }
     proposal = ProposedQueueChange(
         edit=_bulk_edit(grid_rows),
-        saving=queue_change_save_form(request.POST or None),
         forms=[grid_row.form for grid_row in edited if grid_row.form is not None],
-        confirmation_text="stop",
         done=_("Queues saved."),
-        back=reverse("admin:quotas_queue_changelist"),
     )
     return queue_change_review_response(
         request, proposal, template="admin/quotas/bulk.html", context=shown

@@ -156,8 +156,6 @@ class QueueForm(QueueFieldForm):
 
 
 class EntitlementForm(QueueFieldForm):
-    """The entitlement of a queue for one chip."""
-
     declared = tuple(QUOTA_FIELDS.values())
     row = True
 
@@ -177,8 +175,6 @@ class EntitlementForm(QueueFieldForm):
 
 
 class QueueStateAndWeightForm(QueueFieldForm):
-    """State and weight of a queue."""
-
     declared = (QUEUE_FIELDS["state"], QUEUE_FIELDS["weight"])
     row = True
 

@@ -30,8 +30,6 @@ from controlplane.domain.quotas.status import QueueStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaCell:
-    """Quota and usage of one queue for one chip."""
-
     label: str
     standing: QueueStatus
     #: False without entitlement and usage.
@@ -54,8 +52,6 @@ class ChipColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueAction:
-    """A link to an action on a queue."""
-
     label: str | Promise
     href: str
     picture: str

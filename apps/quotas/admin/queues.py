@@ -25,7 +25,6 @@ from apps.quotas.admin import queue_changes, queue_editing, queue_table
 from apps.quotas.admin.queue_changes import (
     ProposedQueueChange,
     queue_change_review_response,
-    queue_change_save_form,
 )
 from apps.quotas.models import Queue
 from apps.quotas.selectors import queue_trees
@@ -48,8 +47,6 @@ View = Callable[..., HttpResponse]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleTab:
-    """A tab of the console."""
-
     name: str
     label: str | Promise
 
@@ -328,11 +325,8 @@ def import_queue_tree(request: HttpRequest, context: dict[str, Any]) -> HttpResp
         form = QueueTreeFileForm({**request.POST.dict(), "text": text})
     proposal = ProposedQueueChange(
         edit=edit,
-        saving=queue_change_save_form(request.POST or None),
         forms=(form,),
-        confirmation_text="stop",
         done=_("Queues imported from the file."),
-        back=reverse("admin:quotas_queue_changelist"),
         verb=_("Import"),
     )
     return queue_change_review_response(

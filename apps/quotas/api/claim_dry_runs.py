@@ -20,7 +20,7 @@ from controlplane.domain.common.permissions import Scope
 from controlplane.domain.common.resources import Bytes, Resources
 from controlplane.domain.quotas.claims import GangShape, RoleShape
 from controlplane.domain.scheduling.what_if import DryRunOutcome
-from controlplane.web.reasons import ReasonSerializerField, reason_as_response_data
+from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import (
     LARGEST_INTEGER,
     StrictSerializer,
@@ -103,8 +103,10 @@ class NodeCardsSerializer(serializers.Serializer[Any]):
 class DryRunEvictionSerializer(serializers.Serializer[Any]):
     claim = serializers.CharField(help_text="Uid of the claim.")
     queue = serializers.CharField()
-    team = serializers.CharField()
-    work_name = serializers.CharField(help_text="Empty if it is not visible to you.")
+    team = serializers.CharField(source="work.team")
+    work_name = serializers.CharField(
+        source="work.name", help_text="Empty if it is not visible to you."
+    )
     chip = serializers.CharField()
     cards = serializers.IntegerField()
     lost_seconds = serializers.IntegerField(help_text="Seconds of progress that would be lost.")
@@ -156,14 +158,4 @@ class ClaimDryRunView(StrictView):
             near=given["near"],
         )
         answer = claim_dry_run(dry_run, user=acting_user(request), at=timezone.now())
-        shown = ClaimDryRunSerializer(
-            {
-                "outcome": answer.outcome.value,
-                "chip": answer.chip,
-                "nodes": [{"node": node, "cards": cards} for node, cards in answer.nodes],
-                "code": answer.code,
-                "reason": reason_as_response_data(answer.reason),
-                "stopped": answer.stopped,
-            }
-        )
-        return Response(shown.data)
+        return Response(ClaimDryRunSerializer(answer).data)

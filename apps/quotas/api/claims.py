@@ -3,7 +3,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
 from rest_framework.decorators import action
@@ -16,12 +15,10 @@ from apps.accounts.api.idempotency import post_action
 from apps.accounts.api.serializers import TeamListFilters
 from apps.fleet.models import Node
 from apps.quotas import selectors
-from apps.quotas.models import Claim, Queue, WhatIf
+from apps.quotas.models import Claim, WhatIf
 from apps.quotas.selectors.claims import claim_explanation
 from apps.quotas.selectors.forecasts import VisibleForecast, what_if_result, what_ifs_visible
 from apps.quotas.selectors.queues import queue_visibility_of, queues_active
-from apps.quotas.selectors.scheduling_cycles import current_scheduling_policy
-from apps.quotas.selectors.simulations import ReclaimRequest, reclaim_preview
 from apps.quotas.services.forecasts import WhatIfRequest, what_if_create
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.quotas.claims import ClaimState
@@ -61,12 +58,15 @@ class BlockingWorkloadSerializer(serializers.Serializer[Any]):
     cards = serializers.IntegerField()
 
 
-class ClaimForecastSerializer(serializers.Serializer[Any]):
+class StartForecastSerializer(serializers.Serializer[Any]):
     starts_at = serializers.DateTimeField(allow_null=True)
     earliest = serializers.DateTimeField(allow_null=True)
     latest = serializers.DateTimeField(allow_null=True)
     chip = serializers.CharField(allow_blank=True)
     nodes = serializers.IntegerField()
+
+
+class ClaimForecastSerializer(StartForecastSerializer):
     blocked_by = BlockingWorkloadSerializer(many=True)
     others = serializers.IntegerField(help_text="Number of further blocking workloads.")
     place = serializers.IntegerField(
@@ -146,14 +146,6 @@ def what_if_changes_from_request(given: Mapping[str, Any], *, claim: Claim) -> l
     return changes
 
 
-class StartForecastSerializer(serializers.Serializer[Any]):
-    starts_at = serializers.DateTimeField(allow_null=True)
-    earliest = serializers.DateTimeField(allow_null=True)
-    latest = serializers.DateTimeField(allow_null=True)
-    chip = serializers.CharField(allow_blank=True)
-    nodes = serializers.IntegerField()
-
-
 class StartTimeChangeSerializer(serializers.Serializer[Any]):
     work = BlockingWorkloadSerializer()
     gained = serializers.DurationField(
@@ -225,68 +217,6 @@ class ReclaimPreviewSerializer(serializers.Serializer[Any]):
     reason = ReasonSerializerField()
     cards = serializers.IntegerField(help_text="Cards that would be reclaimed.")
     losers = ReclaimVictimSerializer(many=True)
-
-
-# Without a docstring, which would become the description of the operations.
-class ClaimForecastActions(rest.CollectionViewSet[Claim]):
-    tag = "scheduling"
-
-    @extend_schema(
-        summary="Pending reason or placement of a claim", responses=ClaimExplanationSerializer
-    )
-    @action(detail=True)
-    def explanation(self, request: Request, uid: str) -> Response:
-        found = claim_explanation(self.get_object(), user=request.user)
-        return Response(ClaimExplanationSerializer(found).data)
-
-    @extend_schema(
-        summary="Forecast of a pending claim",
-        description="From the latest forecast, at most one day ahead; `starts_at` is null if it is unknown.",
-        responses=ClaimForecastSerializer,
-    )
-    @action(detail=True)
-    def forecast(self, request: Request, uid: str) -> Response:
-        found = claim_explanation(self.get_object(), user=request.user)
-        return Response(forecast_json(found.outlook))
-
-    @post_action(
-        "Request a what-if for a claim",
-        "Nothing is changed. The result is available at `/what-ifs/{uid}`.",
-        request=WhatIfChangesSerializer,
-        responses={202: WhatIfOutcomeSerializer},
-        url_path="what-if",
-    )
-    def what_if(self, request: Request, uid: str) -> Response:
-        claim = self.get_object()
-        accounts.require_permission(request.user, Permission.VIEW, team=claim.team)
-        given = self.validated_body(WhatIfChangesSerializer)
-        question = WhatIfRequest(
-            changes=what_if_changes_from_request(given, claim=claim), queue=claim.queue, claim=claim
-        )
-        what_if_row = what_if_create(question=question, actor=acting_user(request))
-        return Response(_what_if_json(what_if_row, request), status=status.HTTP_202_ACCEPTED)
-
-
-# Without a docstring, which would become the description of the operations.
-class QueueReclaimActions(rest.CollectionViewSet[Queue]):
-    tag = "scheduling"
-
-    @extend_schema(
-        summary="Reclaim preview of a queue",
-        description="Simulated by the scheduler with a hypothetical claim. Nothing is changed.",
-        parameters=[ReclaimPreviewQuery],
-        responses=ReclaimPreviewSerializer,
-    )
-    @action(detail=True, url_path="reclaim-preview")
-    def reclaim_preview(self, request: Request, uid: str) -> Response:
-        reclaim_request = ReclaimRequest(queue=self.get_object(), **self.query)
-        found = reclaim_preview(
-            reclaim_request,
-            visibility=queue_visibility_of(request.user, queues_active()),
-            policy=current_scheduling_policy(),
-            at=timezone.now(),
-        )
-        return Response(ReclaimPreviewSerializer(found).data)
 
 
 class WhatIfViewSet(rest.CollectionViewSet[WhatIf]):
@@ -378,11 +308,47 @@ class ClaimFilters(TeamListFilters):
     owner = serializers.CharField(required=False, help_text="Uid of an attempt or a replica.")
 
 
-class ClaimViewSet(ClaimForecastActions):
+class ClaimViewSet(rest.CollectionViewSet[Claim]):
     """What the caller's teams ask of the scheduler, and what they hold."""
 
+    tag = "scheduling"
     summaries = {"list": "Claims", "retrieve": "A claim"}
     token_scope = Scope.JOBS
     serializer_class = ClaimSerializer
     queries = {"list": ClaimFilters}
     visible = staticmethod(selectors.claims_visible)
+
+    @extend_schema(
+        summary="Pending reason or placement of a claim", responses=ClaimExplanationSerializer
+    )
+    @action(detail=True)
+    def explanation(self, request: Request, uid: str) -> Response:
+        found = claim_explanation(self.get_object(), user=request.user)
+        return Response(ClaimExplanationSerializer(found).data)
+
+    @extend_schema(
+        summary="Forecast of a pending claim",
+        description="From the latest forecast, at most one day ahead; `starts_at` is null if it is unknown.",
+        responses=ClaimForecastSerializer,
+    )
+    @action(detail=True)
+    def forecast(self, request: Request, uid: str) -> Response:
+        found = claim_explanation(self.get_object(), user=request.user)
+        return Response(forecast_json(found.outlook))
+
+    @post_action(
+        "Request a what-if for a claim",
+        "Nothing is changed. The result is available at `/what-ifs/{uid}`.",
+        request=WhatIfChangesSerializer,
+        responses={202: WhatIfOutcomeSerializer},
+        url_path="what-if",
+    )
+    def what_if(self, request: Request, uid: str) -> Response:
+        claim = self.get_object()
+        accounts.require_permission(request.user, Permission.VIEW, team=claim.team)
+        given = self.validated_body(WhatIfChangesSerializer)
+        question = WhatIfRequest(
+            changes=what_if_changes_from_request(given, claim=claim), queue=claim.queue, claim=claim
+        )
+        what_if_row = what_if_create(question=question, actor=acting_user(request))
+        return Response(_what_if_json(what_if_row, request), status=status.HTTP_202_ACCEPTED)

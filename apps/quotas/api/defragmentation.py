@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import QuerySet
@@ -22,7 +21,6 @@ from apps.quotas.services import defragmentation as services
 from apps.quotas.services.defragmentation import DefragmentationRequest
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.quotas.claims import ClaimState
-from controlplane.domain.scheduling.defragmentation import DefragmentationPlan
 from controlplane.domain.scheduling.defragmentation_runs import (
     DefragmentationPurpose,
     DefragmentationState,
@@ -38,9 +36,12 @@ from controlplane.web.rest import (
 MAX_NODES = 16
 
 
-def _placeholder_claims(_user: Any) -> QuerySet[Claim]:
-    """Placeholder: the real queryset depends on the request, see ``DefragmentationRequestSerializer.__init__``."""
-    return Claim.objects.none()
+def _readable_pending_claims(user: Any) -> QuerySet[Claim]:
+    # Fields are declared with the rows of nobody, before there is a database.
+    if user.is_anonymous:
+        return Claim.objects.none()
+    claims, _ = claims_readable(user)
+    return claims.filter(state=ClaimState.PENDING)
 
 
 class DefragmentationRequestSerializer(StrictSerializer[Any]):
@@ -55,7 +56,7 @@ class DefragmentationRequestSerializer(StrictSerializer[Any]):
         help_text="Chip of the empty nodes; empty: any.",
     )
     claim = VisibleUidField(
-        visible=_placeholder_claims,
+        visible=_readable_pending_claims,
         required=False,
         allow_null=True,
         default=None,
@@ -64,13 +65,6 @@ class DefragmentationRequestSerializer(StrictSerializer[Any]):
     dry_run = serializers.BooleanField(
         default=False, help_text="Return the proposal without storing it."
     )
-
-    def __init__(self, *args: Any, claims: Any = None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if claims is not None:
-            self.fields["claim"] = VisibleUidField(
-                visible=claims, required=False, allow_null=True, default=None
-            )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         for_claim = attrs["purpose"] == DefragmentationPurpose.ROOM_FOR
@@ -83,15 +77,6 @@ class DefragmentationRequestSerializer(StrictSerializer[Any]):
                 {"claim": ["only room_for is for a claim; leave it out"]}
             )
         return attrs
-
-    def plan_request(self) -> DefragmentationRequest:
-        given = self.validated_data
-        return DefragmentationRequest(
-            purpose=DefragmentationPurpose(given["purpose"]),
-            nodes=given["nodes"],
-            chip=given["chip"],
-            claim=given["claim"],
-        )
 
 
 class DefragmentationMoveSerializer(serializers.Serializer[Any]):
@@ -128,25 +113,39 @@ class DefragmentationPlanSerializer(serializers.Serializer[Any]):
     moves = DefragmentationMoveSerializer(many=True)
 
 
+_PLAN_COLUMNS = (
+    "purpose",
+    "state_reason",
+    "reason",
+    "whole_before",
+    "whole_after",
+    "whole_found",
+    "fragments_before",
+    "fragments_after",
+    "fragments_found",
+    "cost",
+    "gain",
+    "expires_at",
+)
+
+
 def defragmentation_json(
     row: Defragmentation, moves: list[DefragmentationMove], visibility: QueueVisibility
 ) -> dict[str, Any]:
-    """As ``DefragmentationPlanSerializer`` says."""
+    """As ``DefragmentationPlanSerializer`` says; the rows of a dry run are not stored."""
+    stored = bool(row.pk)
     return {
-        "uid": row.uid,
-        "purpose": row.purpose,
-        "state": row.state,
-        "state_reason": row.state_reason,
-        **_defragmentation_plan_values(row),
-        "whole_found": row.whole_found,
-        "fragments_found": row.fragments_found,
-        "proposed_by": row.proposed_by_name,
-        "expires_at": row.expires_at,
+        **{name: getattr(row, name) for name in _PLAN_COLUMNS},
+        "uid": row.uid if stored else None,
+        "state": row.state if stored else None,
+        "proposed_by": row.proposed_by_name or None,
         "moves": [
             {
                 "number": move.number,
-                "state": move.state,
-                **_workload_document(move.claim, visibility),
+                "state": move.state if stored else None,
+                "team": move.claim.team.name,
+                "work": move.claim.work_name if visibility.can_name(move.claim) else None,
+                "cards": move.claim.card_count,
                 "chip": move.chip,
                 "from_nodes": [place["node"] for place in move.source],
                 "to_nodes": [place["node"] for place in move.target],
@@ -155,59 +154,6 @@ def defragmentation_json(
             }
             for move in moves
         ],
-    }
-
-
-def defragmentation_proposal_json(
-    purpose: DefragmentationPurpose,
-    plan: DefragmentationPlan,
-    claims: dict[str, Claim],
-    visibility: QueueVisibility,
-) -> dict[str, Any]:
-    """A dry run, as ``DefragmentationPlanSerializer`` says."""
-    return {
-        "uid": None,
-        "purpose": purpose.value,
-        "state": None,
-        "state_reason": "",
-        **_defragmentation_plan_values(plan),
-        "whole_found": None,
-        "fragments_found": None,
-        "proposed_by": None,
-        "expires_at": None,
-        "moves": [
-            {
-                "number": number,
-                "state": None,
-                **_workload_document(claims[move.claim], visibility),
-                "chip": move.chip,
-                "from_nodes": [replica.node for replica in move.source],
-                "to_nodes": [replica.node for replica in move.target],
-                "lost_seconds": move.lost.total_seconds(),
-                "cost": move.cost,
-            }
-            for number, move in enumerate(plan.moves, 1)
-        ],
-    }
-
-
-def _defragmentation_plan_values(plan: Defragmentation | DefragmentationPlan) -> dict[str, Any]:
-    return {
-        "reason": plan.reason,
-        "whole_before": plan.whole_before,
-        "whole_after": plan.whole_after,
-        "fragments_before": plan.fragments_before,
-        "fragments_after": plan.fragments_after,
-        "cost": plan.cost,
-        "gain": plan.gain,
-    }
-
-
-def _workload_document(claim: Claim, visibility: QueueVisibility) -> dict[str, Any]:
-    return {
-        "team": claim.team.name,
-        "work": claim.work_name if visibility.can_name(claim) else None,
-        "cards": claim.card_count,
     }
 
 
@@ -262,23 +208,16 @@ class DefragmentationPlanViewSet(CollectionViewSet[Defragmentation]):
     @idempotent
     def create(self, request: Request) -> Response:
         selectors.require_permission_to_propose(request.user)
-        body = DefragmentationRequestSerializer(
-            data=request.data,
-            claims=_readable_pending_claims,
-            context=self.get_serializer_context(),
-        )
-        body.is_valid(raise_exception=True)
-        plan_request, at = body.plan_request(), timezone.now()
-        if not body.validated_data["dry_run"]:
+        given = self.validated_body(DefragmentationRequestSerializer)
+        dry_run, purpose = given.pop("dry_run"), DefragmentationPurpose(given.pop("purpose"))
+        plan_request, at = DefragmentationRequest(purpose=purpose, **given), timezone.now()
+        if not dry_run:
             row = services.defragmentation_propose(
                 plan_request=plan_request, actor=acting_user(request), at=at
             )
             return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
-        plan = services.defragmentation_preview(plan_request=plan_request, at=at).plan
-        claims = _claims_by_uid(move.claim for move in plan.moves)
-        answer = defragmentation_proposal_json(
-            plan_request.purpose, plan, claims, self._queue_visibility()
-        )
+        row, moves = services.defragmentation_preview(plan_request=plan_request, at=at)
+        answer = defragmentation_json(row, moves, self._queue_visibility())
         return Response(DefragmentationPlanSerializer(answer).data)
 
     @post_action(
@@ -297,13 +236,3 @@ class DefragmentationPlanViewSet(CollectionViewSet[Defragmentation]):
         row = self.get_object()
         services.defragmentation_dismiss(plan=row, actor=acting_user(request), at=timezone.now())
         return Response(self.get_serializer(row).data)
-
-
-def _readable_pending_claims(user: Any) -> QuerySet[Claim]:
-    claims, _ = claims_readable(user)
-    return claims.filter(state=ClaimState.PENDING)
-
-
-def _claims_by_uid(uids: Iterable[str]) -> dict[str, Claim]:
-    rows = Claim.objects.filter(uid__in=list(uids)).select_related("team", "queue")
-    return {row.uid: row for row in rows}

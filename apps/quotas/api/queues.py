@@ -16,6 +16,7 @@ from drf_spectacular.utils import (
     extend_schema_field,
 )
 from rest_framework import serializers, status
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -24,7 +25,7 @@ from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent
 from apps.accounts.models import Team
 from apps.quotas import selectors, services
-from apps.quotas.api.claims import QueueReclaimActions, ReclaimPreviewQuery
+from apps.quotas.api.claims import ReclaimPreviewQuery, ReclaimPreviewSerializer
 from apps.quotas.models import Queue, QueueChange
 from apps.quotas.selectors.queue_trees import (
     current_tree_fingerprint,
@@ -33,6 +34,9 @@ from apps.quotas.selectors.queue_trees import (
     visible_change_differences,
     visible_change_documents,
 )
+from apps.quotas.selectors.queues import queue_visibility_of, queues_active
+from apps.quotas.selectors.scheduling_cycles import current_scheduling_policy
+from apps.quotas.selectors.simulations import ReclaimRequest, reclaim_preview
 from apps.quotas.services import TreeAction, TreeEdit
 from controlplane.domain.common.permissions import Scope
 from controlplane.domain.common.reasons import NONE, Reason
@@ -51,6 +55,7 @@ from controlplane.ports import adapter_registry
 from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.references import ReferenceNaming, reason_error, register_reference_naming
 from controlplane.web.rest import (
+    CollectionViewSet,
     ObjectReference,
     QuerySerializer,
     StrictSerializer,
@@ -256,10 +261,12 @@ class QueueGainSerializer(serializers.Serializer[Any]):
 
 
 class QueueChangeEvictionSerializer(serializers.Serializer[Any]):
-    uid = serializers.CharField(help_text="Uid of the claim that would be evicted.")
+    uid = serializers.CharField(source="claim", help_text="Uid of the claim that would be evicted.")
     queue = serializers.CharField()
-    team = serializers.CharField()
-    work_name = serializers.CharField(help_text="Empty if it is not visible to you.")
+    team = serializers.CharField(source="work.team")
+    work_name = serializers.CharField(
+        source="work.name", help_text="Empty if it is not visible to you."
+    )
     chip = serializers.CharField()
     cards = serializers.IntegerField()
     lost_seconds = serializers.IntegerField(help_text="Seconds of progress that would be lost.")
@@ -403,7 +410,7 @@ def queue_change_preview_response(edit: TreeEdit, request: Request) -> Response:
     )
 
 
-class QueueViewSet(QueueReclaimActions):
+class QueueViewSet(CollectionViewSet[Queue]):
     """Queues of the caller's teams and those for every team, with what each has, borrows and lends."""
 
     tag = "scheduling"
@@ -472,6 +479,23 @@ class QueueViewSet(QueueReclaimActions):
             seen=if_match_tree_fingerprint(request),
         )
         return self._edit_response(edit, code=status.HTTP_204_NO_CONTENT)
+
+    @extend_schema(
+        summary="Reclaim preview of a queue",
+        description="Simulated by the scheduler with a hypothetical claim. Nothing is changed.",
+        parameters=[ReclaimPreviewQuery],
+        responses=ReclaimPreviewSerializer,
+    )
+    @action(detail=True, url_path="reclaim-preview")
+    def reclaim_preview(self, request: Request, uid: str) -> Response:
+        reclaim_request = ReclaimRequest(queue=self.get_object(), **self.query)
+        found = reclaim_preview(
+            reclaim_request,
+            visibility=queue_visibility_of(request.user, queues_active()),
+            policy=current_scheduling_policy(),
+            at=timezone.now(),
+        )
+        return Response(ReclaimPreviewSerializer(found).data)
 
     def _queue_document(self, uid: str) -> tuple[QueueDocument, str]:
         """The document of the requested queue, and the fingerprint of the tree."""

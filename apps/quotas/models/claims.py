@@ -53,7 +53,7 @@ class Claim(UidModel, VersionedModel):
     priority = models.IntegerField(default=0)
     #: Speed on each chip relative to the first; absent means 1.
     speeds = models.JSONField(default=dict, blank=True, db_default=EMPTY)
-    #: ``selector``, ``tolerations``, ``within``, ``near`` and ``equal_chips`` of ``ClaimView``.
+    #: ``selector``, ``within``, ``near`` and ``equal_chips`` of ``ClaimSnapshot``.
     where = models.JSONField(default=dict, blank=True, db_default=EMPTY)
     #: Expected runtime on the first chip in seconds, as declared by the owner.
     runtime = models.PositiveIntegerField(null=True, blank=True)

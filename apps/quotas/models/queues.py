@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from apps.accounts.models import Team, User
-from controlplane.domain.quotas.queues import QueueState
+from controlplane.domain.quotas.queues import QUOTA_FIELDS, ChipQuota, QueueState
 from controlplane.persistence.models import UidModel, VersionedModel
 
 
@@ -80,6 +80,10 @@ class Entitlement(VersionedModel):
 
     def __str__(self) -> str:
         return f"{self.queue}: {self.guaranteed} × {self.chip or 'any chip'}"
+
+    @property
+    def quota(self) -> ChipQuota:
+        return ChipQuota(**{name: getattr(self, name) for name in QUOTA_FIELDS})
 
 
 class PriorityClass(UidModel):

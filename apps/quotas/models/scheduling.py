@@ -62,7 +62,7 @@ class WhatIf(UidModel):
     queue = models.ForeignKey(Queue, on_delete=models.CASCADE, related_name="what_ifs")
     #: As ``controlplane.domain.scheduling.what_if`` writes them.
     changes = models.JSONField()
-    #: ``apps.quotas.selectors.forecasts.WhatIfResult`` as JSON; empty until computed.
+    #: ``apps.quotas.selectors.forecasts.WhatIfOutcome`` as JSON; empty until computed.
     answer = models.JSONField(default=dict, blank=True)
     #: Why the request was refused.
     refusal = models.TextField(blank=True)
@@ -90,6 +90,11 @@ class CyclePhase(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} of {self.cycles} cycles"
+
+    @property
+    def buckets(self) -> list[tuple[float, int]]:
+        """Upper bound in seconds, and the number of cycles within it."""
+        return list(zip(CYCLE_SECONDS, self.within, strict=False))
 
     @classmethod
     def record_cycle(cls, *, seconds: Mapping[str, float]) -> None:

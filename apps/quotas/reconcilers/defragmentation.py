@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from apps.quotas.models import Defragmentation, DefragmentationMove, DefragmentationTransition
+from apps.quotas.models import Defragmentation, DefragmentationMove
 from apps.quotas.selectors import defragmentation as selectors
 from apps.quotas.selectors.free_capacity import fleet_fragmentation
 from apps.quotas.services import defragmentation
@@ -21,7 +21,6 @@ from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.scheduling.defragmentation_runs import (
     ACTIVE,
-    DEFRAGMENTATION,
     IN_MOTION,
     DefragmentationEvent,
     DefragmentationState,
@@ -30,7 +29,6 @@ from controlplane.domain.scheduling.defragmentation_runs import (
     relocation_event,
 )
 from controlplane.persistence.leases import LeaderLease, hold_leader_lease
-from controlplane.persistence.state_transitions import apply_transition
 
 log = logging.getLogger(__name__)
 
@@ -58,16 +56,11 @@ def defragmentation_reconcile(*, at: datetime) -> int:
 
 def _expire_unapproved_plan(row: Defragmentation, at: datetime) -> bool:
     try:
-        apply_transition(
+        defragmentation.defragmentation_transition(
             row,
-            DEFRAGMENTATION,
             DefragmentationEvent.EXPIRE,
-            into=DefragmentationTransition,
             at=at,
             reason=Reason("defragmentation.approval.expired", "the plan was not approved in time"),
-            state_reason=Reason(
-                "defragmentation.approval.expired", "the plan was not approved in time"
-            ),
             ended_at=at,
         )
     except IllegalTransition:

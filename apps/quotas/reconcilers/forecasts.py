@@ -17,11 +17,7 @@ from django.utils import timezone
 from apps.quotas import selectors
 from apps.quotas.models import Claim, ForecastRun, WhatIf
 from apps.quotas.selectors import forecasts
-from apps.quotas.services.forecasts import (
-    forecasts_write,
-    what_if_store_refusal,
-    what_if_store_result,
-)
+from apps.quotas.services.forecasts import forecasts_write, what_if_close
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.scheduling.forecast import PredictedStartTime, forecast_starts
@@ -83,7 +79,6 @@ def forecasts_refresh(
 
 
 def pause_after_forecast(worked: timedelta) -> timedelta:
-    """The pause after a run of that duration."""
     return max(MIN_PAUSE, worked * PAUSE_FACTOR)
 
 
@@ -138,23 +133,23 @@ def _answer_what_if(what_if_row: WhatIf, *, policy: SchedulingPolicy, at: dateti
     try:
         found = run_what_if(considered, changes, policy, at=at, assumptions=assumed)
     except UnknownWhatIfObject as unknown:
-        return what_if_store_refusal(uid=what_if_row.uid, reason=str(unknown), at=at)
-    by_claim = {each.claim: each for each in found.differences}
+        return what_if_close(uid=what_if_row.uid, refusal=str(unknown), at=at)
+    by_claim = {each.claim: each for each in found}
     own = by_claim.get(what_if_row.claim.uid) if what_if_row.claim else None
     if what_if_row.claim and own is None:
         reason = Reason(
             "what_if.claim.not_pending",
             "the claim is no longer pending; it has been admitted or released",
         )
-        return what_if_store_refusal(uid=what_if_row.uid, reason=reason, at=at)
+        return what_if_close(uid=what_if_row.uid, refusal=reason, at=at)
     answer = {
         "own": _start_time_change_json(own) if own else None,
-        **_what_if_effects_json(found.differences, snapshot, own=own),
+        **_what_if_effects_json(found, snapshot, own=own),
         "waiting": len(snapshot.claims),
         "looked_at": len(considered.claims),
         "seconds": round(time.monotonic() - began, 3),
     }
-    return what_if_store_result(uid=what_if_row.uid, answer=answer, at=at)
+    return what_if_close(uid=what_if_row.uid, answer=answer, at=at)
 
 
 def _what_if_subject_claims(

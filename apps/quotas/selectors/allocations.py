@@ -11,9 +11,9 @@ from django.db.models import Count, Q, QuerySet
 
 from apps.fleet.models import Card, Node
 from apps.quotas.models import Allocation, Queue, QueueChange
-from controlplane.domain.common.accelerators import CardState
+from apps.quotas.selectors.queues import capacity_by_chip
 from controlplane.domain.quotas.queue_documents import queue_document_from_json
-from controlplane.domain.quotas.queues import ChipQuota
+from controlplane.domain.quotas.queues import TOTAL, ChipQuota
 from controlplane.persistence.transactions import fetch_rows
 
 
@@ -123,11 +123,7 @@ def _average_allocations(
 def _entitlement_history(queue: Queue, chip: str, *, starts: Sequence[datetime]) -> list[ChipQuota]:
     """The queue's entitlement for the chip at the start of each step, from the history of the tree."""
     now = queue.entitlements.filter(chip=chip).first()
-    configured = (
-        ChipQuota(reserved=now.reserved, guaranteed=now.guaranteed, cap=now.cap)
-        if now
-        else ChipQuota()
-    )
+    configured = now.quota if now else ChipQuota()
     # Backwards from now: each change stores the state before it.
     changes = list(queue_changes(queue).filter(created_at__gt=starts[0]).order_by("-id"))
     values = []
@@ -172,9 +168,4 @@ def usage_by_team(node: Node, *, card: Card | None = None) -> list[TeamUsage]:
 
 def count_free_cards() -> dict[str, int]:
     """Free usable cards by chip; 0 for a chip of the fleet without any."""
-    allocated = Allocation.objects.filter(released_at=None).values("card")
-    usable = Q(state=CardState.USABLE, node__ready=True, node__cordoned=False)
-    rows = Card.objects.values_list("chip").annotate(
-        free=Count("id", filter=usable & ~Q(id__in=allocated))
-    )
-    return dict(rows)
+    return {chip: cards.free for chip, cards in capacity_by_chip().items() if chip != TOTAL}

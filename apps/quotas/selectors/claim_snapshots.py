@@ -42,10 +42,19 @@ class NodeConstraints(NamedTuple):
     """Node constraints of a claim; see ``ClaimSnapshot``."""
 
     selector: Mapping[str, str]
-    tolerations: frozenset[str]
     within: str
     near: str
     equal_chips: int
+
+    @classmethod
+    def from_json(cls, where: Mapping[str, Any]) -> NodeConstraints:
+        """The inverse of ``ClaimTerms.node_constraints_json``."""
+        return cls(
+            selector=where.get("selector", {}),
+            within=where.get("within", ""),
+            near=where.get("near", ""),
+            equal_chips=where.get("equal_chips", 1),
+        )
 
 
 class _ClaimRow(NamedTuple):
@@ -244,22 +253,17 @@ _ALLOCATED: RowCache[RunningClaim, None] = RowCache(
 
 
 def _pending_claim_of_row(row: _ClaimRow) -> _PendingClaim:
-    where = _parse_constraints(row.where)
     return _PendingClaim(
         uid=row.uid,
         queue=row.queue,
         shape=_parse_gang_shape(row.shape),
         chips=_parse_chips(row.chips),
-        equal_chips=where.equal_chips,
         priority=row.priority,
         created_at=_datetime_from_microseconds(
             row.created_at if row.in_line_since is None else row.in_line_since
         ),
         speeds=_parse_speeds(row.speeds),
-        selector=where.selector,
-        tolerations=where.tolerations,
-        within=where.within,
-        near=where.near,
+        **_parse_constraints(row.where)._asdict(),
         runtime=None if row.runtime is None else timedelta(seconds=row.runtime),
         user=row.user,
         reason=reason_from_json(json.loads(row.explanation)),
@@ -291,7 +295,6 @@ def _running_claim_of_row(row: _ClaimRow, held: CardsByReplica) -> RunningClaim:
         revoking=row.state == ClaimState.REVOKING,
         revoked_for=row.nominee,
         selector=where.selector,
-        tolerations=where.tolerations,
         within=where.within,
         near=where.near,
         speeds=speeds,
@@ -341,14 +344,7 @@ def _parse_gang_shape(text: str) -> GangShape:
 
 @lru_cache(maxsize=CACHE_SIZE)
 def _parse_constraints(text: str) -> NodeConstraints:
-    value = json.loads(text)
-    return NodeConstraints(
-        selector=value.get("selector", {}),
-        tolerations=frozenset(value.get("tolerations", ())),
-        within=value.get("within", ""),
-        near=value.get("near", ""),
-        equal_chips=value.get("equal_chips", 1),
-    )
+    return NodeConstraints.from_json(json.loads(text))
 
 
 @lru_cache(maxsize=CACHE_SIZE)

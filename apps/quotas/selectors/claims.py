@@ -21,8 +21,8 @@ from django.db.models import (
 from django.db.models.functions import Cast, Coalesce, Concat, LPad
 
 from apps.accounts import selectors as accounts
-from apps.fleet.models import Card, Cluster, Node
-from apps.quotas.models import Allocation, Claim, Queue
+from apps.fleet.models import Cluster, Node
+from apps.quotas.models import Claim, Queue
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
 from apps.quotas.selectors.forecasts import VisibleForecast, visible_forecast
 from apps.quotas.selectors.queues import (
@@ -30,11 +30,11 @@ from apps.quotas.selectors.queues import (
     QueueEntry,
     QueueVisibility,
     QuotaTree,
+    capacity_by_chip,
     queue_tree,
     queue_visibility_of,
     queues_active,
 )
-from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.quotas.queues import TOTAL
 from controlplane.persistence.models import ControllerState
@@ -69,7 +69,6 @@ def claims_pending(queues: Collection[int]) -> QuerySet[Claim]:
 
 
 def claims_allocated(queues: Collection[int]) -> QuerySet[Claim]:
-    """Claims with allocated cards in these queues."""
     return Claim.objects.filter(state__in=ALLOCATED_STATES, queue_id__in=queues).select_related(
         "team", "queue", "user"
     )
@@ -175,7 +174,6 @@ class ClaimExplanation:
 
 
 def claim_explanation(claim: Claim, *, user: accounts.RequestUser) -> ClaimExplanation:
-    """The explanation of the claim for that user."""
     tree = queue_tree(user)
     entry = tree.entry(claim.queue)
     chips = [claim.chip] if claim.chip else list(claim.chips)
@@ -210,14 +208,18 @@ def _queue_usage_of_chips(entry: QueueEntry, chips: list[str]) -> tuple[QueueChi
 
 def _count_pending_claims_ahead(claim: Claim) -> tuple[int, int]:
     """The number of pending claims before it in its queue, and in total."""
-    since = claim.in_line_since or claim.created_at
-    older = Q(since__lt=since) | Q(since=since, uid__lt=claim.uid)
-    first = Q(priority__gt=claim.priority) | Q(priority=claim.priority) & older
     waiting = Claim.objects.filter(queue=claim.queue_id, state=ClaimState.PENDING)
     found = waiting.annotate(since=PENDING_SINCE).aggregate(
-        ahead=Count("pk", filter=first), waiting=Count("pk")
+        ahead=Count("pk", filter=_is_before(claim)), waiting=Count("pk")
     )
     return found["ahead"], found["waiting"]
+
+
+def _is_before(claim: Claim) -> Q:
+    """A filter for claims before it in its queue, whose rows have ``since``: by priority, then age."""
+    since = claim.in_line_since or claim.created_at
+    older = Q(since__lt=since) | Q(since=since, uid__lt=claim.uid)
+    return Q(priority__gt=claim.priority) | Q(priority=claim.priority) & older
 
 
 def claims_visible(user: accounts.RequestUser) -> QuerySet[Claim]:
@@ -238,7 +240,6 @@ def queued_since_by_claim(uids: Collection[str]) -> dict[str, datetime]:
 
 
 def cluster_of_claim(claim: Claim) -> Cluster:
-    """The cluster of an admitted claim."""
     node = Node.objects.select_related("cluster").get(uid=claim.placement[0]["node"])
     return node.cluster
 
@@ -281,17 +282,12 @@ def queue_position(
 ) -> QueuePosition:
     """Position of a pending claim; without a claim, that of a new one with priority 0."""
     waiting = Claim.objects.filter(queue=queue, state=ClaimState.PENDING)
-    if claim is None:
-        before = waiting.filter(priority__gte=0)
-    else:
-        # Scheduling order: priority, then age.
-        waiting = waiting.annotate(since=Coalesce("in_line_since", "created_at"))
-        since = claim.in_line_since or claim.created_at
-        older = Q(since__lt=since) | Q(since=since, uid__lt=claim.uid)
-        before = waiting.filter(Q(priority__gt=claim.priority) | Q(priority=claim.priority) & older)
-    allocated = Allocation.objects.filter(released_at=None).values("card")
-    usable = Q(state=CardState.USABLE, node__ready=True, node__cordoned=False)
-    cards = Card.objects.filter(chip__in=chips).aggregate(
-        every=Count("id"), free=Count("id", filter=usable & ~Q(id__in=allocated))
+    before = Q(priority__gte=0) if claim is None else _is_before(claim)
+    ahead = waiting.annotate(since=PENDING_SINCE).filter(before).count()
+    capacity = capacity_by_chip()
+    cards = [capacity[chip] for chip in set(chips) & capacity.keys()]
+    return QueuePosition(
+        ahead=ahead,
+        free_cards=sum(each.free for each in cards),
+        cards=sum(each.total for each in cards),
     )
-    return QueuePosition(ahead=before.count(), free_cards=cards["free"], cards=cards["every"])

@@ -208,7 +208,6 @@ def workload_summary(claim: Claim, *, visibility: QueueVisibility) -> WorkloadSu
 
 
 def latest_forecast_run() -> ForecastRun | None:
-    """The newest forecast run."""
     return ForecastRun.objects.first()
 
 
@@ -233,8 +232,6 @@ class StartForecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIfEffect:
-    """The effect of a what-if on one claim."""
-
     work: WorkloadSummary
     #: How much earlier it starts; negative if later; None if it starts in at most one simulation.
     gained: timedelta | None
@@ -245,8 +242,6 @@ class WhatIfEffect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIfOutcome:
-    """The result of a what-if."""
-
     #: The claim of the request.
     own: WhatIfEffect | None
     earlier: tuple[WhatIfEffect, ...]
@@ -284,20 +279,9 @@ def what_if_result(what_if: WhatIf, *, visibility: QueueVisibility) -> WhatIfOut
             after=_parse_start_forecast(each["after"]),
         )
 
-    return WhatIfOutcome(
-        own=what_if_effect(stored["own"]) if stored["own"] else None,
-        earlier=tuple(what_if_effect(each) for each in stored["earlier"]),
-        later=tuple(what_if_effect(each) for each in stored["later"]),
-        stopped=tuple(what_if_effect(each) for each in stored["stopped"]),
-        earlier_count=stored["earlier_count"],
-        later_count=stored["later_count"],
-        stopped_count=stored["stopped_count"],
-        starting_before=stored["starting_before"],
-        starting_after=stored["starting_after"],
-        waiting=stored["waiting"],
-        looked_at=stored["looked_at"],
-        seconds=stored["seconds"],
-    )
+    effects = {group: tuple(map(what_if_effect, stored[group])) for group in groups}
+    own = what_if_effect(stored["own"]) if stored["own"] else None
+    return WhatIfOutcome(**{**stored, **effects, "own": own})
 
 
 def _parse_start_forecast(stored: Mapping[str, Any] | None) -> StartForecast | None:

@@ -66,8 +66,6 @@ class NodeOccupancy(NamedTuple):
 
 
 class FleetFragmentation(NamedTuple):
-    """Fragmentation of the whole fleet."""
-
     #: Idle nodes.
     whole: int
     #: Fragmented cards.
@@ -137,7 +135,6 @@ _SHOWN = str.maketrans("ium", "bbh")
 
 
 def fleet_fragmentation() -> FleetFragmentation:
-    """Current fragmentation of the fleet."""
     occupancies = fleet_node_occupancies()
     return FleetFragmentation(
         whole=sum(occupancy.opening.whole for occupancy in occupancies),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -11,9 +10,10 @@ from django.db.models import Count, Q, QuerySet
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
 from apps.fleet.models import Card
-from apps.quotas.models import Allocation, Claim, Queue, QueueChange
+from apps.quotas.models import Claim, Queue, QueueChange
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
 from apps.quotas.selectors.queues import capacity_by_chip, queue_snapshots_with_usage, queues_active
+from apps.quotas.selectors.snapshots import allocated_cards_by_queue
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.quotas.permissions import QueuePermissions
@@ -27,7 +27,7 @@ from controlplane.domain.quotas.queue_documents import (
     queue_tree_fingerprint,
     tree_differences,
 )
-from controlplane.domain.quotas.queues import QUOTA_FIELDS, TOTAL, ChipQuota
+from controlplane.domain.quotas.queues import TOTAL
 from controlplane.domain.quotas.status import QueueStatus, chips_of_queue, queue_statuses
 from controlplane.domain.quotas.validation import QueueTreeContext
 from controlplane.ports import adapter_registry
@@ -73,14 +73,13 @@ def current_tree_fingerprint() -> str:
 
 
 def queue_document(queue: Queue) -> QueueDocument:
-    """The document of a queue."""
     return QueueDocument(
         uid=queue.uid,
         **{name: each.from_json(getattr(queue, name)) for name, each in PLAIN_FIELDS.items()},
         parent=queue.parent.uid if queue.parent else "",
         team=queue.team.slug if queue.team else "",
         entitlements={
-            one.chip: ChipQuota(**{name: getattr(one, name) for name in QUOTA_FIELDS})
+            one.chip: one.quota
             for one in queue.entitlements.all()
             if one.guaranteed or one.cap is not None
         },
@@ -105,7 +104,7 @@ def queue_tree_context() -> QueueTreeContext:
         cards=dict(Card.objects.order_by().values_list("chip").annotate(Count("id"))),
         waiting={queue: waiting for queue, waiting, _ in rows if waiting},
         holding={queue: holding for queue, _, holding in rows if holding},
-        used=_allocated_cards_by_queue(),
+        used=allocated_cards_by_queue(),
         retired=retired_queues(),
     )
 
@@ -114,19 +113,6 @@ def retired_queues() -> dict[str, RetiredQueue]:
     """Retired queues by name."""
     rows = Queue.objects.exclude(retired_at=None).values_list("name", "uid", "team__slug")
     return {name: RetiredQueue(uid=uid, team=team or "") for name, uid, team in rows}
-
-
-def _allocated_cards_by_queue() -> dict[str, dict[str, int]]:
-    used: dict[str, dict[str, int]] = defaultdict(dict)
-    rows = (
-        Allocation.objects.filter(released_at=None)
-        .order_by()
-        .values_list("claim__queue__uid", "claim__chip")
-        .annotate(held=Count("id"))
-    )
-    for queue, chip, held in rows:
-        used[queue][chip] = held
-    return used
 
 
 def queue_tree_permissions(user: accounts.RequestUser) -> QueuePermissions:

@@ -7,7 +7,7 @@ to those queue admins and to company administrators; other users see the team an
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from apps.accounts.models import Team
 from apps.fleet.models import Card
 from apps.quotas.models import Allocation, Claim, PriorityClass, Queue
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
-from apps.quotas.selectors.snapshots import queue_snapshot_of
+from apps.quotas.selectors.snapshots import allocated_cards_by_queue, queue_snapshot_of
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.common.reasons import Reason
@@ -216,16 +216,8 @@ def queue_tree(user: accounts.RequestUser) -> QuotaTree:
 
 def queue_snapshots_with_usage(queues: Sequence[Queue]) -> Mapping[str, QueueSnapshot]:
     """Scheduler views of the queues by uid, with their current usage."""
-    used: dict[int, Counter[str]] = defaultdict(Counter)
-    rows = (
-        Allocation.objects.filter(released_at=None)
-        .order_by()
-        .values_list("claim__queue_id", "claim__chip")
-        .annotate(allocated=Count("id"))
-    )
-    for queue, chip, allocated in rows:
-        used[queue][chip] += allocated
-    return {queue.uid: queue_snapshot_of(queue, used[queue.pk]) for queue in queues}
+    used = allocated_cards_by_queue()
+    return {queue.uid: queue_snapshot_of(queue, used.get(queue.uid, {})) for queue in queues}
 
 
 def capacity_by_chip() -> Mapping[str, ChipCapacity]:

@@ -15,8 +15,6 @@ WIDTH = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BarSegment:
-    """One segment of a bar."""
-
     #: ``own``, ``lent``, ``idle``, ``borrowed``, ``room`` up to the cap, or the rest of the ``fleet``; in the
     #: bar of the whole fleet also ``broken``.
     kind: str

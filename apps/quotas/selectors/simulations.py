@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from django.db import transaction
 
@@ -14,12 +16,10 @@ from apps.quotas.selectors.forecasts import WorkloadSummary, workload_summary
 from apps.quotas.selectors.queues import QueueVisibility, queue_visibility_of, queues_active
 from apps.quotas.selectors.scheduling_cycles import current_scheduling_policy
 from apps.quotas.selectors.snapshots import scheduling_snapshot
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.claims import GangShape, RoleShape
-from controlplane.domain.scheduling.cycle import plan_cycle
-from controlplane.domain.scheduling.plans import SchedulingPolicy, cards_of_replicas
+from controlplane.domain.scheduling.plans import ClaimEviction, SchedulingPolicy, cards_of_replicas
 from controlplane.domain.scheduling.queue_change_preview import queue_preview_policy
-from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim, SchedulingSnapshot
+from controlplane.domain.scheduling.snapshots import ClaimSnapshot, SchedulingSnapshot
 from controlplane.domain.scheduling.what_if import DryRunOutcome, dry_run_claim
 
 #: Uid of the hypothetical claim.
@@ -46,14 +46,30 @@ class PreemptedWorkload:
     """A running workload that would be preempted."""
 
     claim: str
+    work: WorkloadSummary
     queue: str
-    team: str
-    #: Empty if the user may not see it.
-    work_name: str
     chip: str
     cards: int
-    lost_seconds: int
+    #: Work since its last checkpoint, which would be repeated.
+    lost: timedelta
     reason: str
+    #: Uid of the claim that gets its cards.
+    beneficiary: str
+
+    @property
+    def lost_seconds(self) -> int:
+        return round(self.lost.total_seconds())
+
+    @property
+    def lost_card_hours(self) -> float:
+        return self.cards * self.lost.total_seconds() / 3600
+
+
+class NodeCardCount(NamedTuple):
+    """A number of cards of the node of that name."""
+
+    node: str
+    cards: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +79,7 @@ class ClaimDryRunResult:
     outcome: DryRunOutcome
     #: The chip that it would get; empty if it would be pending.
     chip: str = ""
-    #: Names of nodes, each with its number of cards.
-    nodes: tuple[tuple[str, int], ...] = ()
+    nodes: tuple[NodeCardCount, ...] = ()
     #: Code of the reason why it would be pending; empty if it starts.
     code: str = ""
     #: Reason of the placement, or why it would be pending.
@@ -96,34 +111,43 @@ def claim_dry_run(request: ClaimDryRunRequest, *, user: User, at: datetime) -> C
         return ClaimDryRunResult(
             outcome=found.outcome,
             chip=placed.chip,
-            nodes=tuple((names[one.node], one.count or len(one.cards)) for one in placed.replicas),
+            nodes=tuple(
+                NodeCardCount(names[one.node], one.count or len(one.cards))
+                for one in placed.replicas
+            ),
             reason=placed.reason,
         )
-    stopped = {one.claim.uid: one.reason for one in found.stopping}
-    lost = {one.claim.uid: one.claim.lost_at(at) for one in found.stopping}
     return ClaimDryRunResult(
         outcome=found.outcome,
         code=found.refusal.code if found.refusal else "",
         reason=found.refusal.reason if found.refusal else "",
-        stopped=_preempted_workloads(stopped, lost, user),
+        stopped=preempted_workloads(
+            found.stopping, current, visibility=queue_visibility_of(user, queues_active()), at=at
+        ),
     )
 
 
-def _preempted_workloads(
-    reasons: dict[str, str], lost: dict[str, timedelta], user: User
+def preempted_workloads(
+    evictions: Iterable[ClaimEviction],
+    snapshot: SchedulingSnapshot,
+    *,
+    visibility: QueueVisibility,
+    at: datetime,
 ) -> tuple[PreemptedWorkload, ...]:
-    rows = Claim.objects.filter(uid__in=reasons).select_related("queue", "team").order_by("id")
-    visibility = queue_visibility_of(user, queues_active())
+    """The workloads of those claims of the snapshot in order of creation, as far as a reader may see them."""
+    found = {each.claim: each for each in evictions}
+    running = {view.uid: view for view in snapshot.running}
+    rows = Claim.objects.filter(uid__in=found).select_related("queue", "team").order_by("id")
     return tuple(
         PreemptedWorkload(
             claim=row.uid,
+            work=workload_summary(row, visibility=visibility),
             queue=row.queue.name,
-            team=row.team.name,
-            work_name=row.work_name if visibility.can_name(row) else "",
             chip=row.chip,
-            cards=row.card_count,
-            lost_seconds=round(lost[row.uid].total_seconds()),
-            reason=reasons[row.uid],
+            cards=cards_of_replicas(running[row.uid].replicas),
+            lost=running[row.uid].lost_at(at),
+            reason=found[row.uid].reason,
+            beneficiary=found[row.uid].beneficiary,
         )
         for row in rows
     )
@@ -144,32 +168,13 @@ class ReclaimRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReclaimVictim:
-    """A workload that would be preempted."""
-
-    claim: str
-    work: WorkloadSummary
-    queue: str
-    cards: int
-    #: Work since its last checkpoint, which would be repeated.
-    lost: timedelta
-    reason: str
-
-    @property
-    def lost_card_hours(self) -> float:
-        return self.cards * self.lost.total_seconds() / 3600
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ReclaimPreview:
-    """The effect of a reclaim request."""
-
     reclaim_request: ReclaimRequest
     #: It would start at once on free cards.
     starts: bool
     #: Reason of the placement, of the preemption, or why it would be pending.
     reason: str
-    losers: tuple[ReclaimVictim, ...]
+    losers: tuple[PreemptedWorkload, ...]
 
     @property
     def cards(self) -> int:
@@ -184,49 +189,28 @@ def reclaim_preview(
     policy: SchedulingPolicy,
     at: datetime,
 ) -> ReclaimPreview:
-    """Workloads that would be preempted if the queue requested the cards now, without other pending claims.
-
-    :raises ValueError: if the cards are not a positive multiple of ``together``.
-    """
-    if (
-        reclaim_request.cards < 1
-        or reclaim_request.together < 1
-        or reclaim_request.cards % reclaim_request.together
-    ):
-        raise ValueError(
-            Reason(
-                "reclaim_preview.cards.not_a_multiple",
-                "the number of cards is {cards}, which is not a multiple of the group "
-                "size {group_size}; use a multiple of {group_size}",
-                cards=reclaim_request.cards,
-                group_size=reclaim_request.together,
-            )
-        )
+    """Workloads that would be preempted if the queue requested the cards now, without other pending claims."""
     with transaction.atomic():
         current = scheduling_snapshot()
-    decided = plan_cycle(_with_hypothetical_claim(current, reclaim_request, at=at), policy, at)
-    stopping = {each.claim: each.reason for each in decided.revocations}
-    reasons = [each.reason for each in decided.placements]
-    reasons += [each.reason for each in decided.pending]
+    claim = _hypothetical_claim(reclaim_request, at=at)
+    found = dry_run_claim(replace(current, claims=()), claim, policy, at=at)
+    decided = found.placement or found.refusal
+    losers = preempted_workloads(found.stopping, current, visibility=visibility, at=at)
     return ReclaimPreview(
         reclaim_request=reclaim_request,
-        starts=bool(decided.placements),
-        reason=reasons[0] if reasons else "",
-        losers=_reclaim_victims(
-            [view for view in current.running if view.uid in stopping], stopping, visibility, at
-        ),
+        starts=found.placement is not None,
+        reason=decided.reason if decided else "",
+        losers=tuple(sorted(losers, key=lambda victim: (-victim.cards, victim.claim))),
     )
 
 
-def _with_hypothetical_claim(
-    current: SchedulingSnapshot, reclaim_request: ReclaimRequest, *, at: datetime
-) -> SchedulingSnapshot:
+def _hypothetical_claim(reclaim_request: ReclaimRequest, *, at: datetime) -> ClaimSnapshot:
     role = RoleShape(
         name="worker",
         replicas=reclaim_request.cards // reclaim_request.together,
         cards=reclaim_request.together,
     )
-    claim = ClaimSnapshot(
+    return ClaimSnapshot(
         uid=_HYPOTHETICAL_UID,
         queue=reclaim_request.queue.uid,
         shape=GangShape(roles=(role,)),
@@ -234,25 +218,3 @@ def _with_hypothetical_claim(
         priority=0,
         created_at=at,
     )
-    return replace(current, claims=(claim,))
-
-
-def _reclaim_victims(
-    stopping: list[RunningClaim], reasons: dict[str, str], visibility: QueueVisibility, at: datetime
-) -> tuple[ReclaimVictim, ...]:
-    rows = {
-        claim.uid: claim
-        for claim in Claim.objects.filter(uid__in=reasons).select_related("team", "queue")
-    }
-    losers = [
-        ReclaimVictim(
-            claim=view.uid,
-            work=workload_summary(rows[view.uid], visibility=visibility),
-            queue=rows[view.uid].queue.name,
-            cards=cards_of_replicas(view.replicas),
-            lost=view.lost_at(at),
-            reason=reasons[view.uid],
-        )
-        for view in stopping
-    ]
-    return tuple(sorted(losers, key=lambda victim: (-victim.cards, victim.claim)))

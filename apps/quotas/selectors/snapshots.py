@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -14,13 +14,19 @@ from django.db.models import Count, Q
 
 from apps.fleet.models import Card
 from apps.quotas.models import Allocation, Claim, Queue
-from apps.quotas.models import Entitlement as Entitlements
-from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES, PendingReasons, active_claims
+from apps.quotas.selectors.claim_snapshots import (
+    ALLOCATED_STATES,
+    NodeConstraints,
+    PendingReasons,
+    active_claims,
+)
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.domain.common.topology import network_domains
 from controlplane.domain.quotas.claims import GangShape
+from controlplane.domain.quotas.queue_documents import SCHEDULED_FIELDS
 from controlplane.domain.quotas.queues import TOTAL, ChipQuota, QueueSnapshot, QueueState
+from controlplane.domain.scheduling.commit_validation import CommitClaim
 from controlplane.domain.scheduling.snapshots import (
     CardSelection,
     CardSnapshot,
@@ -98,11 +104,7 @@ def claim_snapshot_of(claim: Claim) -> ClaimSnapshot:
         priority=claim.priority,
         created_at=claim.in_line_since or claim.created_at,
         speeds=claim.speeds,
-        selector=claim.where.get("selector", {}),
-        tolerations=frozenset(claim.where.get("tolerations", ())),
-        within=claim.where.get("within", ""),
-        near=claim.where.get("near", ""),
-        equal_chips=claim.where.get("equal_chips", 1),
+        **NodeConstraints.from_json(claim.where)._asdict(),
         runtime=None if claim.runtime is None else timedelta(seconds=claim.runtime),
         user=claim.user.username if claim.user else "",
     )
@@ -149,26 +151,16 @@ def allocated_cards_by_queue() -> Mapping[str, Mapping[str, int]]:
     return used
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningClaimOwner:
-    """Queue and user of a running claim."""
-
-    queue: str
-    user: str
-
-
-def running_claims_of(users: Collection[int]) -> tuple[RunningClaimOwner, ...]:
+def running_claims_of(users: Collection[int]) -> tuple[CommitClaim, ...]:
     """Running claims of those users."""
     rows = Claim.objects.filter(user__in=users, state__in=ALLOCATED_STATES)
     return tuple(
-        RunningClaimOwner(queue=queue, user=user)
-        for queue, user in rows.values_list("queue__uid", "user__username")
+        CommitClaim(uid=uid, queue=queue, user=user)
+        for uid, queue, user in rows.values_list("uid", "queue__uid", "user__username")
     )
 
 
 class NodeRow(NamedTuple):
-    """The columns of one node."""
-
     pk: int
     uid: str
     name: str
@@ -192,8 +184,6 @@ class _NodeUsage(NamedTuple):
 
 
 class _CachedNode(NamedTuple):
-    """A cached node."""
-
     uids: tuple[str, ...]
     #: The node without usage.
     idle: NodeSnapshot
@@ -316,28 +306,6 @@ def _parsed_labels(text: str) -> Mapping[str, str]:
     return value
 
 
-_PARENT = "parent__uid"
-
-
-class _QueueRow(NamedTuple):
-    """The columns of one queue."""
-
-    uid: str
-    name: str
-    state: str
-    weight: float
-    borrows: bool
-    lends: bool
-    reclaims: bool
-    preempts: bool
-    max_running_per_user: int | None
-    retired_at: datetime | None
-    #: Uid of the queue above.
-    parent: str | None
-
-
-_QUEUE_COLUMNS = (*_QueueRow._fields[:-1], _PARENT)
-
 #: A queue's uid never changes, so the parent's uid depends only on the queue's own row.
 _QUEUE_VERSIONS = """
     SELECT array_agg(queue.id ORDER BY queue.id),
@@ -366,48 +334,25 @@ def cached_queues(*, server: object) -> Mapping[str, CachedQueue]:
 
 def queue_snapshot_of(queue: Queue, used: Mapping[str, int]) -> QueueSnapshot:
     """The queue as the scheduler sees it, with the usage of its own claims."""
-    configured = {
-        one.chip: ChipQuota(reserved=one.reserved, guaranteed=one.guaranteed, cap=one.cap)
-        for one in queue.entitlements.all()
-    }
-    parent = queue.parent.uid if queue.parent else None
-    own = [getattr(queue, name) for name in _QUEUE_COLUMNS if name != _PARENT]
-    return _queue_snapshot_of_row(_QueueRow._make([*own, parent]), configured, used)
+    configured = {one.chip: one.quota for one in queue.entitlements.all()}
+    return QueueSnapshot(
+        uid=queue.uid,
+        name=queue.name,
+        parent=queue.parent.uid if queue.parent else None,
+        total=configured.pop(TOTAL, ChipQuota()),
+        entitlements=configured,
+        used=used,
+        open=queue.state != QueueState.CLOSED and queue.retired_at is None,
+        **{name: getattr(queue, name) for name in SCHEDULED_FIELDS},
+    )
 
 
 def _read_queues(keys: Collection[int]) -> Mapping[int, CachedQueue]:
-    rows = Queue.objects.filter(pk__in=keys).values_list("pk", *_QUEUE_COLUMNS)
-    found = {pk: _QueueRow._make(columns) for pk, *columns in rows}
-    configured: dict[int, dict[str, ChipQuota]] = defaultdict(dict)
-    every = Entitlements.objects.filter(queue__in=keys).order_by()
-    for queue, chip, reserved, guaranteed, cap in every.values_list(
-        "queue_id", "chip", "reserved", "guaranteed", "cap"
-    ):
-        configured[queue][chip] = ChipQuota(reserved=reserved, guaranteed=guaranteed, cap=cap)
+    rows = Queue.objects.filter(pk__in=keys).select_related("parent")
     return {
-        pk: CachedQueue(_queue_snapshot_of_row(row, configured[pk], {}), row.retired_at is not None)
-        for pk, row in found.items()
+        queue.pk: CachedQueue(queue_snapshot_of(queue, {}), queue.retired_at is not None)
+        for queue in rows.prefetch_related("entitlements").order_by()
     }
 
 
 _QUEUE_CACHE: RowCache[CachedQueue, None] = RowCache(_QUEUE_VERSIONS, _read_queues, no_summary)
-
-
-def _queue_snapshot_of_row(
-    row: _QueueRow, configured: Mapping[str, ChipQuota], used: Mapping[str, int]
-) -> QueueSnapshot:
-    return QueueSnapshot(
-        uid=row.uid,
-        name=row.name,
-        parent=row.parent,
-        total=configured.get(TOTAL, ChipQuota()),
-        entitlements={chip: one for chip, one in configured.items() if chip != TOTAL},
-        weight=row.weight,
-        used=used,
-        open=row.state != QueueState.CLOSED and row.retired_at is None,
-        borrows=row.borrows,
-        lends=row.lends,
-        reclaims=row.reclaims,
-        preempts=row.preempts,
-        max_running_per_user=row.max_running_per_user,
-    )

@@ -167,7 +167,6 @@ class FleetTopology:
         )
 
     def cells(self, occupancy: NodeOccupancy) -> Sequence[CardCell]:
-        """The cards of a node."""
         claims = allocated_claims(set(occupancy.claims))
         cards = zip(
             occupancy.indices, occupancy.chips, occupancy.uses, occupancy.claims, strict=True

@@ -8,7 +8,7 @@ counted once.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -23,6 +23,7 @@ from django.db.models import (
     ExpressionWrapper,
     F,
     Max,
+    Model,
     OuterRef,
     Q,
     QuerySet,
@@ -35,7 +36,7 @@ from django.db.models.functions import Cast, Coalesce, TruncDate, TruncMonth
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team, User
 from apps.quotas.models import Allocation, CardRate, Claim, Queue, UsageDay, UsageRecord
-from controlplane.domain.common.permissions import Permission
+from apps.quotas.selectors.queues import queue_visibility_of
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.quotas.card_hours import (
     DAY,
@@ -76,24 +77,8 @@ def usage_scope(user: accounts.RequestUser) -> UsageScope:
     """The user's teams; for queue admins also their teams' queues and those below; everything for the company."""
     if accounts.is_company_administrator(user):
         return UsageScope(everything=True)
-    return UsageScope(teams=accounts.teams_visible(user), queues=_managed_queues(user))
-
-
-def _managed_queues(user: accounts.RequestUser) -> frozenset[int]:
-    """Primary keys of queues of teams in which the user manages queues, and of those below."""
-    teams = frozenset(
-        accounts.teams_with_permission(user, Permission.MANAGE_QUEUES).values_list("pk", flat=True)
-    )
-    if not teams:
-        return frozenset()
-    rows = list(Queue.objects.order_by().values_list("pk", "parent_id", "team_id"))
-    found: set[int] = {pk for pk, _, team in rows if team in teams}
-    grown = True
-    while grown:
-        below = {pk for pk, parent, _ in rows if parent in found} - found
-        found |= below
-        grown = bool(below)
-    return frozenset(found)
+    visibility = queue_visibility_of(user, Queue.objects.all())
+    return UsageScope(teams=accounts.teams_visible(user), queues=visibility.managed)
 
 
 def usage_records_visible(user: accounts.RequestUser) -> QuerySet[UsageRecord]:
@@ -118,7 +103,6 @@ def usage_days_to_roll_up() -> list[date]:
 
 
 def usage_records_of_days(days: Sequence[date]) -> QuerySet[UsageRecord]:
-    """Records of those days."""
     chosen = Q(pk__in=())
     for day in days:
         chosen |= Q(since__gte=midnight_of(day), since__lt=midnight_of(day) + DAY)
@@ -227,8 +211,6 @@ class UsageReportGrouping(StrEnum):
 
 
 class UsageReportInterval(StrEnum):
-    """Time interval of report rows."""
-
     WHOLE = "whole"
     MONTH = "month"
     DAY = "day"
@@ -236,36 +218,22 @@ class UsageReportInterval(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _GroupColumns:
-    """Columns of a grouping."""
-
     column: str
     #: The same column from an allocation.
     allocated: str
-    #: Looks up names of keys; None if the key is the name.
-    names: Callable[[Sequence[Any]], Mapping[Any, str]] | None = None
-
-
-def _team_names(keys: Sequence[Any]) -> Mapping[Any, str]:
-    return dict(Team.objects.filter(pk__in=keys).values_list("pk", "name"))
-
-
-def _queue_names(keys: Sequence[Any]) -> Mapping[Any, str]:
-    return dict(Queue.objects.filter(pk__in=keys).values_list("pk", "name"))
-
-
-def _user_names(keys: Sequence[Any]) -> Mapping[Any, str]:
-    return dict(User.objects.filter(pk__in=keys).values_list("pk", "username"))
+    #: Model and field of the names of keys; None if the key is the name.
+    names: tuple[type[Model], str] | None = None
 
 
 _GROUP_COLUMNS: Mapping[UsageReportGrouping, _GroupColumns] = {
     UsageReportGrouping.TEAM: _GroupColumns(
-        column="team_id", allocated="claim__team_id", names=_team_names
+        column="team_id", allocated="claim__team_id", names=(Team, "name")
     ),
     UsageReportGrouping.QUEUE: _GroupColumns(
-        column="queue_id", allocated="claim__queue_id", names=_queue_names
+        column="queue_id", allocated="claim__queue_id", names=(Queue, "name")
     ),
     UsageReportGrouping.USER: _GroupColumns(
-        column="user_id", allocated="claim__user_id", names=_user_names
+        column="user_id", allocated="claim__user_id", names=(User, "username")
     ),
     UsageReportGrouping.CHIP: _GroupColumns(column="chip", allocated="card__chip"),
     UsageReportGrouping.WORK: _GroupColumns(column="work_kind", allocated="claim__work_kind"),
@@ -336,8 +304,11 @@ def _report_rows(
     for (when, key, chip), amount in amounts.items():
         used[when, key][chip] = amount
     total = sum(amounts.values())
-    naming = _GROUP_COLUMNS[by].names
-    names = naming(sorted({key for _, key in used if key is not None})) if naming else {}
+    naming, names = _GROUP_COLUMNS[by].names, dict[Any, str]()
+    if naming:
+        model, field_name = naming
+        rows_of_keys = model._default_manager.filter(pk__in={key for _, key in used})
+        names = dict(rows_of_keys.values_list("pk", field_name))
     rows = (
         UsageReportRow(
             when=when,

@@ -14,7 +14,6 @@ from apps.quotas.services.claims import (
     ClaimWorkload,
     PendingLimitExceeded,
     QueueNotAcceptingClaims,
-    claim_create,
     claim_progress_update,
     claim_release,
     claim_revoke,

@@ -85,7 +85,6 @@ class ClaimTerms:
     speeds: Mapping[str, float] = field(default_factory=dict)
     #: Required node labels.
     selector: Mapping[str, str] = field(default_factory=dict)
-    tolerations: frozenset[str] = frozenset()
     #: Network level within one domain of which all replicas must be, and the same as a preference.
     within: str = ""
     near: str = ""
@@ -100,7 +99,6 @@ class ClaimTerms:
         """Node constraints as JSON, without empty ones."""
         asked = {
             "selector": dict(self.selector),
-            "tolerations": sorted(self.tolerations),
             "within": self.within,
             "near": self.near,
             "equal_chips": self.equal_chips if self.equal_chips > 1 else 0,
@@ -110,8 +108,6 @@ class ClaimTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRequest:
-    """A request of an owner for a claim."""
-
     #: Kind and uid.
     owner: tuple[str, str]
     team: Team
@@ -153,39 +149,9 @@ class ClaimRequest:
         )
 
 
-def claim_create(
-    *,
-    owner: tuple[str, str],
-    team: Team,
-    queue: Queue,
-    shape: GangShape,
-    chips: Sequence[str],
-    priority: int = 0,
-    work: ClaimWorkload | None = None,
-    terms: ClaimTerms | None = None,
-) -> Claim:
-    """A new pending claim of ``owner`` (kind, uid).
-
-    :raises ValueError: if it accepts no chip; it would be pending forever.
-    :raises QueueNotAcceptingClaims: if the queue, or one above it, does not accept new claims.
-    :raises PendingLimitExceeded: if its user would have too many pending claims.
-    """
-    request = ClaimRequest(
-        owner=owner,
-        team=team,
-        queue=queue,
-        shape=shape,
-        chips=chips,
-        priority=priority,
-        work=work,
-        terms=terms or ClaimTerms(),
-    )
-    return claims_create(requests=(request,))[0]
-
-
 @transaction.atomic
 def claims_create(*, requests: Sequence[ClaimRequest]) -> list[Claim]:
-    """``claim_create`` for many: a new pending claim for each of them, or none at all.
+    """A new pending claim for each of the requests, or none at all.
 
     :raises ValueError: if one accepts no chip; it would be pending forever.
     :raises QueueNotAcceptingClaims: if one of the queues, or one above it, does not accept new claims.

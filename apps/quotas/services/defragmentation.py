@@ -7,7 +7,7 @@ rows from which the next run continues.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -49,7 +49,6 @@ from controlplane.domain.scheduling.defragmentation_runs import (
     DefragmentationEvent,
     DefragmentationPurpose,
     DefragmentationState,
-    NodeRelocationPreview,
     RelocationEvent,
     RelocationState,
     RelocationStatus,
@@ -87,21 +86,10 @@ class DefragmentationRequest:
     claim: Claim | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DefragmentationProposal:
-    """A plan that reaches a goal; not stored yet."""
-
-    plan_request: DefragmentationRequest
-    plan: DefragmentationPlan
-    #: Chip of the freed cards; empty for any.
-    chip: str
-    pictures: tuple[NodeRelocationPreview, ...]
-
-
 def defragmentation_preview(
     *, plan_request: DefragmentationRequest, at: datetime
-) -> DefragmentationProposal:
-    """Compute a plan without storing it.
+) -> tuple[Defragmentation, list[DefragmentationMove]]:
+    """Compute a plan and its relocations, as rows that are not stored.
 
     :raises NoUsefulRelocation: if no relocation helps, or none is worth its cost.
     """
@@ -110,12 +98,37 @@ def defragmentation_preview(
     if not plan.moves:
         raise NoUsefulRelocation(plan.reason)
     moves, room = assign_cards_to_relocations(plan.moves, plan.room, snapshot, chip=chip)
-    return DefragmentationProposal(
-        plan_request=plan_request,
-        plan=replace(plan, moves=moves, room=room),
+    row = Defragmentation(
+        purpose=plan_request.purpose,
+        claim=plan_request.claim,
         chip=chip,
-        pictures=preview_relocated_nodes(snapshot, moves, room),
+        reason=plan.reason,
+        whole_before=plan.whole_before,
+        whole_after=plan.whole_after,
+        fragments_before=plan.fragments_before,
+        fragments_after=plan.fragments_after,
+        cost=plan.cost,
+        gain=plan.gain,
+        room=sorted(card_uids_of_replicas(room)),
+        pictures=[asdict(picture) for picture in preview_relocated_nodes(snapshot, moves, room)],
     )
+    claims = Claim.objects.select_related("team", "queue").filter(
+        uid__in=[one.claim for one in moves]
+    )
+    claim_of = {claim.uid: claim for claim in claims}
+    return row, [
+        DefragmentationMove(
+            defragmentation=row,
+            number=number,
+            claim=claim_of[one.claim],
+            chip=one.chip,
+            source=[asdict(replica) for replica in one.source],
+            target=[asdict(replica) for replica in one.target],
+            lost=one.lost.total_seconds(),
+            cost=one.cost,
+        )
+        for number, one in enumerate(moves, 1)
+    ]
 
 
 def _build_plan(
@@ -149,42 +162,11 @@ def defragmentation_propose(
     :raises PermissionRefused: if the actor neither manages queues nor operates the fleet of any team.
     """
     selectors.require_permission_to_propose(actor)
-    proposal = defragmentation_preview(plan_request=plan_request, at=at)
-    plan = proposal.plan
-    row = Defragmentation.objects.create(
-        purpose=plan_request.purpose,
-        claim=plan_request.claim,
-        chip=proposal.chip,
-        reason=plan.reason,
-        whole_before=plan.whole_before,
-        whole_after=plan.whole_after,
-        fragments_before=plan.fragments_before,
-        fragments_after=plan.fragments_after,
-        cost=plan.cost,
-        gain=plan.gain,
-        room=sorted(card_uids_of_replicas(plan.room)),
-        pictures=[asdict(picture) for picture in proposal.pictures],
-        proposed_by=actor,
-        proposed_by_name=actor.username,
-        expires_at=at + PROPOSAL_LIFETIME,
-    )
-    claims = {
-        claim.uid: claim
-        for claim in Claim.objects.filter(uid__in=[one.claim for one in plan.moves])
-    }
-    DefragmentationMove.objects.bulk_create(
-        DefragmentationMove(
-            defragmentation=row,
-            number=number,
-            claim=claims[one.claim],
-            chip=one.chip,
-            source=[asdict(replica) for replica in one.source],
-            target=[asdict(replica) for replica in one.target],
-            lost=one.lost.total_seconds(),
-            cost=one.cost,
-        )
-        for number, one in enumerate(plan.moves, 1)
-    )
+    row, moves = defragmentation_preview(plan_request=plan_request, at=at)
+    row.proposed_by, row.proposed_by_name = actor, actor.username
+    row.expires_at = at + PROPOSAL_LIFETIME
+    row.save()
+    DefragmentationMove.objects.bulk_create(moves)
     _audit_defragmentation_plan(row, action="defragmentation_plan.propose", actor=actor)
     return row
 

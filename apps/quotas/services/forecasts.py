@@ -98,8 +98,6 @@ class WhatIfRefused(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIfRequest:
-    """A what-if request."""
-
     changes: Sequence[WhatIfChange]
     queue: Queue
     #: The claim in question; None to compare only the effects on all claims.
@@ -150,21 +148,19 @@ def what_if_create(*, question: WhatIfRequest, actor: User) -> WhatIf:
     return row
 
 
-def what_if_store_result(*, uid: str, answer: Mapping[str, Any], at: datetime) -> bool:
-    """Store the result; False if it is closed already."""
-    return _close_what_if(uid, state=WhatIfState.ANSWERED, answer=dict(answer), answered_at=at)
-
-
-def what_if_store_refusal(*, uid: str, reason: str, at: datetime) -> bool:
-    """Store why it was refused; False if it is closed already."""
-    return _close_what_if(uid, state=WhatIfState.REFUSED, refusal=reason, answered_at=at)
+def what_if_close(
+    *, uid: str, at: datetime, answer: Mapping[str, Any] | None = None, refusal: str = ""
+) -> bool:
+    """Store the result, or why it was refused; False if it is closed already."""
+    state = WhatIfState.REFUSED if answer is None else WhatIfState.ANSWERED
+    open_requests = WhatIf.objects.filter(uid=uid, state=WhatIfState.ASKED)
+    return bool(
+        open_requests.update(
+            state=state, answer=dict(answer or {}), refusal=refusal, answered_at=at
+        )
+    )
 
 
 def what_ifs_prune(*, at: datetime) -> int:
     """Delete what-ifs after their retention; return their number."""
     return WhatIf.objects.filter(created_at__lt=at - WHAT_IF_RETENTION).delete()[0]
-
-
-def _close_what_if(uid: str, **fields: Any) -> bool:
-    open_requests = WhatIf.objects.filter(uid=uid, state=WhatIfState.ASKED)
-    return bool(open_requests.update(**fields))

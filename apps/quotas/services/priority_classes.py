@@ -11,7 +11,7 @@ from apps.accounts.selectors import require_permission
 from apps.accounts.services import record_audit_entry
 from apps.quotas.models import Claim, PriorityClass
 from controlplane.domain.common.permissions import Permission
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import FieldRefused, Reason
 from controlplane.domain.quotas.claims import ClaimState
 
 #: Priority classes of a new installation.
@@ -33,12 +33,8 @@ def priority_classes_ensure(*, using: str | None = None) -> None:
         )
 
 
-class PriorityRefused(ValueError):
+class PriorityRefused(FieldRefused):
     """The change of the priority class is invalid."""
-
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(message)
-        self.field = field
 
 
 @transaction.atomic
@@ -61,22 +57,22 @@ def priority_class_save(
     for other in others:
         if other.name == name:
             raise PriorityRefused(
-                "name",
                 Reason(
                     "priority_class.name.already_exists",
                     "a priority class named {name} already exists; choose another name",
                     name=name,
                 ),
+                field="name",
             )
         if other.value == value:
             raise PriorityRefused(
-                "value",
                 Reason(
                     "priority_class.value.already_exists",
                     "priority class {name} already has the value {value}; choose another value",
                     name=other.name,
                     value=value,
                 ),
+                field="value",
             )
     before = _audited_columns(row) if existing else None
     row.name, row.value, row.description = name, value, description
@@ -98,17 +94,16 @@ def priority_class_delete(*, row: PriorityClass, actor: User, force: bool = Fals
     require_permission(actor, Permission.MANAGE_QUEUES, team=None)
     if row.value == 0:
         raise PriorityRefused(
-            "value",
             Reason(
                 "priority_class.deletion.default",
                 "priority class {name} is the default and cannot be deleted",
                 name=row.name,
             ),
+            field="value",
         )
     live = Claim.objects.exclude(state=ClaimState.RELEASED).filter(priority=row.value).count()
     if live and not force:
         raise PriorityRefused(
-            "value",
             Reason(
                 "priority_class.deletion.in_use",
                 "{claims} pending or running claims have priority {value}; they keep the "
@@ -117,6 +112,7 @@ def priority_class_delete(*, row: PriorityClass, actor: User, force: bool = Fals
                 value=row.value,
                 name=row.name,
             ),
+            field="value",
         )
     uid = row.uid
     before = _audited_columns(row)

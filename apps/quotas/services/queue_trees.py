@@ -9,7 +9,7 @@ deadlock; and under the locks, the set of queues with claims does not change unt
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 from django.db import transaction
@@ -19,7 +19,7 @@ from apps.accounts.models import Team, User
 from apps.accounts.selectors import PermissionRefused
 from apps.accounts.services import record_audit_entry
 from apps.quotas import selectors
-from apps.quotas.models import Claim, Entitlement, Queue, QueueChange
+from apps.quotas.models import Entitlement, Queue, QueueChange
 from apps.quotas.selectors.queue_trees import (
     queue_tree_context,
     queue_tree_documents,
@@ -28,6 +28,7 @@ from apps.quotas.selectors.queue_trees import (
 )
 from apps.quotas.selectors.queues import queue_visibility_of, queues_active
 from apps.quotas.selectors.scheduling_cycles import current_scheduling_policy
+from apps.quotas.selectors.simulations import PreemptedWorkload, preempted_workloads
 from controlplane.domain.common.reasons import Reason, join_reasons
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.permissions import permission_errors
@@ -50,8 +51,7 @@ from controlplane.domain.quotas.queue_documents import (
 )
 from controlplane.domain.quotas.validation import validate_tree_change
 from controlplane.domain.scheduling.queue_change_preview import (
-    PreviewedEviction,
-    QueueChangePreview,
+    QueueCapacityChange,
     preview_effects,
     queue_preview_policy,
 )
@@ -85,6 +85,19 @@ class QueueTreeOutdated(QueueTreeConflict):
     """The tree is not the one that the user saw."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueChangePreview:
+    """The consequences of saving a change."""
+
+    differences: tuple[QueueDifference, ...]
+    findings: tuple[FieldFinding, ...]
+    warnings: tuple[FieldFinding, ...]
+    #: Fingerprint of the tree on which it is based.
+    fingerprint: str
+    gains: tuple[QueueCapacityChange, ...] = ()
+    reclaims: tuple[PreemptedWorkload, ...] = ()
+
+
 def queue_tree_preview(edit: TreeEdit, *, at: datetime, user: User) -> QueueChangePreview:
     """Preview the effects of saving the edit now. Changes nothing.
 
@@ -109,9 +122,9 @@ def queue_tree_preview(edit: TreeEdit, *, at: datetime, user: User) -> QueueChan
     effect = preview_effects(
         snapshot, documents, after, at=at, policy=queue_preview_policy(current_scheduling_policy())
     )
-    return replace(
-        preview, gains=effect.gains, reclaims=_evictions_with_visible_names(effect.reclaims, user)
-    )
+    visibility = queue_visibility_of(user, queues_active())
+    reclaims = preempted_workloads(effect.evictions, snapshot, visibility=visibility, at=at)
+    return replace(preview, gains=effect.gains, reclaims=reclaims)
 
 
 @transaction.atomic
@@ -330,28 +343,6 @@ def _write_entitlements(rows: Mapping[str, Queue], documents: Mapping[str, Queue
         Entitlement(queue=rows[uid], chip=chip, **asdict(configured))
         for uid, document in documents.items()
         for chip, configured in document.entitlements.items()
-    )
-
-
-def _evictions_with_visible_names(
-    reclaims: tuple[PreviewedEviction, ...], user: User
-) -> tuple[PreviewedEviction, ...]:
-    """Add team names, and workload names that the user may see."""
-    claims = {
-        claim.uid: claim
-        for claim in Claim.objects.filter(uid__in=[one.uid for one in reclaims]).select_related(
-            "team"
-        )
-    }
-    visibility = queue_visibility_of(user, queues_active())
-    return tuple(
-        replace(
-            one,
-            team=claims[one.uid].team.name,
-            work_name=claims[one.uid].work_name if visibility.can_name(claims[one.uid]) else "",
-        )
-        for one in reclaims
-        if one.uid in claims
     )
 
 

@@ -184,8 +184,6 @@ _MAX_NAMED = 3
 
 
 class LedgerMismatch(Exception):
-    """Ledger records differ from allocations."""
-
     def __init__(self, found: list[LedgerDiscrepancy]) -> None:
         super().__init__(
             Reason(

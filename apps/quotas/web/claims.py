@@ -157,7 +157,6 @@ def claim(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 
 
 def workload_link(each: WorkloadSummary) -> dict[str, Any]:
-    """Label and URL of a workload."""
     cards = each.cards
     if not each.name:
         label = _("workload of team %(team)s on %(cards)d cards") % {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -31,7 +31,6 @@ from controlplane.domain.scheduling.defragmentation_runs import (
     DefragmentationEvent,
     DefragmentationPurpose,
     DefragmentationState,
-    NodeRelocationPreview,
 )
 from controlplane.web.forms import StyledForm
 from controlplane.web.pages import keyset_page, render_page, row_action_view
@@ -42,8 +41,6 @@ SIZE = 18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardSquare:
-    """A card in a drawing."""
-
     #: A value of ``Spot``, or ``move``.
     kind: str
     #: Number of the relocation.
@@ -62,8 +59,6 @@ class CardSquare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeCardsRow:
-    """The cards of a node before or after."""
-
     spots: tuple[CardSquare, ...]
     #: Text for screen readers.
     label: str
@@ -75,20 +70,12 @@ class NodeCardsRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeDrawing:
-    """A node before and after."""
-
     name: str
     before: NodeCardsRow
     after: NodeCardsRow
 
 
-def draw_computed_plan(pictures: Iterable[NodeRelocationPreview]) -> list[NodeDrawing]:
-    """Drawings of a computed plan."""
-    return draw_stored_plan(asdict(picture) for picture in pictures)
-
-
-def draw_stored_plan(pictures: Iterable[Mapping[str, Any]]) -> list[NodeDrawing]:
-    """Drawings of a stored plan."""
+def draw_plan(pictures: Iterable[Mapping[str, Any]]) -> list[NodeDrawing]:
     return [
         NodeDrawing(
             name=picture["name"],
@@ -169,24 +156,6 @@ class DefragmentationForm(StyledForm):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelocationRow:
-    """A relocation as a reader may see it."""
-
-    number: int
-    claim: Claim
-    #: Whether the reader may see the name of the workload.
-    named: bool
-    cards: int
-    source: tuple[str, ...]
-    target: tuple[str, ...]
-    #: Seconds of work to repeat.
-    lost: float
-    cost: float
-    #: None for a plan that is not stored.
-    row: DefragmentationMove | None = None
-
-
 @login_required
 def defragmentation_list(request: AuthenticatedRequest) -> HttpResponse:
     """Plans that the user may see, newest first."""
@@ -238,32 +207,18 @@ def _propose_plan(
 def _preview_context(
     request: AuthenticatedRequest, plan_request: services.DefragmentationRequest
 ) -> dict[str, Any]:
-    proposal = services.defragmentation_preview(plan_request=plan_request, at=timezone.now())
-    plan, visibility = proposal.plan, _queue_visibility(request)
-    uids = [move.claim for move in plan.moves]
-    claims = {
-        one.uid: one for one in Claim.objects.filter(uid__in=uids).select_related("team", "queue")
-    }
-    nodes = selectors.node_names(
-        replica.node for move in plan.moves for replica in (*move.source, *move.target)
-    )
-    rows = [
-        RelocationRow(
-            number=number,
-            claim=claims[move.claim],
-            named=visibility.can_name(claims[move.claim]),
-            cards=claims[move.claim].card_count,
-            source=_node_labels((replica.node for replica in move.source), nodes),
-            target=_node_labels((replica.node for replica in move.target), nodes),
-            lost=move.lost.total_seconds(),
-            cost=move.cost / 3600,
-        )
-        for number, move in enumerate(plan.moves, 1)
-    ]
+    plan, moves = services.defragmentation_preview(plan_request=plan_request, at=timezone.now())
+    return _plan_context(plan, moves, _queue_visibility(request))
+
+
+def _plan_context(
+    plan: Defragmentation, moves: list[DefragmentationMove], visibility: QueueVisibility
+) -> dict[str, Any]:
+    """What pages show of a plan, whether or not it is stored."""
     return {
         "plan": plan,
-        "moves": rows,
-        "pictures": draw_computed_plan(proposal.pictures),
+        "moves": _relocation_rows(moves, visibility),
+        "pictures": draw_plan(plan.pictures),
         "cost": plan.cost / 3600,
         "gain": plan.gain / 3600,
     }
@@ -281,15 +236,11 @@ def defragmentation_detail(request: AuthenticatedRequest, uid: str) -> HttpRespo
     state = DefragmentationState(found.state)
     open_still = state is DefragmentationState.PROPOSED and found.expires_at > now
     context = {
+        **_plan_context(found, moves, visibility),
         "found": found,
-        "plan": found,
         "purpose": _purpose_labels()[found.purpose],
         "teams": teams,
-        "moves": _relocation_rows(moves, visibility),
         "made": sum(move.state in ("landed", "ended") for move in moves),
-        "pictures": draw_stored_plan(found.pictures),
-        "cost": found.cost / 3600,
-        "gain": found.gain / 3600,
         "claim_named": found.claim is not None and visibility.can_name(found.claim),
         "may_approve": may_move and open_still,
         "may_dismiss": (may_move or found.proposed_by_id == request.user.pk)
@@ -303,24 +254,20 @@ def defragmentation_detail(request: AuthenticatedRequest, uid: str) -> HttpRespo
 
 
 def _relocation_rows(
-    moves: Iterable[DefragmentationMove], visibility: QueueVisibility
-) -> list[RelocationRow]:
-    moves = list(moves)
+    moves: list[DefragmentationMove], visibility: QueueVisibility
+) -> list[dict[str, Any]]:
+    """The relocations as a reader may see them."""
     nodes = selectors.node_names(
         place["node"] for move in moves for place in (*move.source, *move.target)
     )
     return [
-        RelocationRow(
-            number=move.number,
-            claim=move.claim,
-            named=visibility.can_name(move.claim),
-            cards=move.claim.card_count,
-            source=_node_labels((place["node"] for place in move.source), nodes),
-            target=_node_labels((place["node"] for place in move.target), nodes),
-            lost=move.lost,
-            cost=move.cost / 3600,
-            row=move,
-        )
+        {
+            "move": move,
+            "named": visibility.can_name(move.claim),
+            "source": _node_labels((place["node"] for place in move.source), nodes),
+            "target": _node_labels((place["node"] for place in move.target), nodes),
+            "hours": move.cost / 3600,
+        }
         for move in moves
     ]
 

@@ -179,8 +179,6 @@ def _opaque_claim_token(uid: str) -> str:
 
 
 class ReclaimForm(StyledForm):
-    """Parameters of a reclaim preview."""
-
     chip = forms.ChoiceField(label=lazy("Chip"))
     cards = forms.IntegerField(label=lazy("Cards"), min_value=1, max_value=MOST_CARDS)
     together = forms.TypedChoiceField(
@@ -209,7 +207,6 @@ _MAX_FORECASTS = 50
 
 @login_required
 def claim_what_if(request: AuthenticatedRequest, uid: str) -> HttpResponse:
-    """Create a what-if about one claim."""
     claim, _unused = claim_or_404(request, uid)
     accounts.require_permission(request.user, Permission.VIEW, team=claim.team)
     tree = queue_tree(request.user)

@@ -31,7 +31,7 @@ from apps.quotas.selectors.claims import (
     claims_pending,
     queue_positions,
 )
-from apps.quotas.selectors.queue_trees import queue_names
+from apps.quotas.selectors.queue_trees import queue_names, visible_change_differences
 from apps.quotas.selectors.queues import (
     QueueEntry,
     QueueVisibility,
@@ -41,7 +41,6 @@ from apps.quotas.selectors.queues import (
 )
 from apps.quotas.selectors.quota_bars import fleet_bars, queue_bars, quota_bars
 from apps.quotas.web.claims import claim_label, format_start_short
-from controlplane.domain.quotas.queue_documents import queue_document_from_json, tree_differences
 from controlplane.domain.quotas.queues import TOTAL
 from controlplane.web.pages import PageTab, keyset_page
 from controlplane.web.reasons import render_reason
@@ -370,15 +369,8 @@ def _changes_context(
 
 def _change_row(row: QueueChange, uid: str, names: Mapping[str, str]) -> dict[str, Any]:
     """A change, with its differences for this queue."""
-    before = {
-        one: queue_document_from_json(document) for one, document in row.before.items() if document
-    }
-    after = {
-        one: queue_document_from_json(document) for one, document in row.after.items() if document
-    }
-    messages = [
-        each.message for each in tree_differences(before, after, names=names) if each.uid == uid
-    ]
+    differences = visible_change_differences(row, names=names)
+    messages = [each.message for each in differences if each.uid == uid]
     return {"change": row, "messages": messages}
 
 

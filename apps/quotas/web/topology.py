@@ -58,8 +58,6 @@ COLOUR_LABELS: dict[str, Promise] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainLink:
-    """A domain with its label and URL."""
-
     domain: TopologyDomain
     kind: str | Promise
     href: str

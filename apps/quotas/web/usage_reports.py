@@ -98,8 +98,6 @@ def usage_report_row_label(row: UsageReportRow, by: UsageReportGrouping) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadUsage:
-    """Formatted usage of a job or a deployment."""
-
     hours: str
     cost: str
     unrated: str
@@ -186,8 +184,6 @@ class UsageReportForm(FilterForm):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageReportTableRow:
-    """A formatted row of the report."""
-
     when: str
     name: str
     hours: str

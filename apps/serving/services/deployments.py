@@ -573,7 +573,7 @@ def replica_create(*, backend: Backend, deployment: Deployment) -> Replica:
         backend=backend, message=Reason("claim.pending.cards", "waiting for cards")
     )
     cards = backend.revision.cards
-    claim = quotas.claim_create(
+    claim_request = quotas.ClaimRequest(
         owner=(OWNER_KIND, replica.uid),
         team=deployment.team,
         queue=deployment.queue,
@@ -588,7 +588,6 @@ def replica_create(*, backend: Backend, deployment: Deployment) -> Replica:
             )
         ),
         chips=backend.chips,
-        priority=0,
         work=quotas.ClaimWorkload(
             kind=WORKLOAD_KIND,
             uid=deployment.uid,
@@ -598,6 +597,7 @@ def replica_create(*, backend: Backend, deployment: Deployment) -> Replica:
         # The deployment was requested before this replica.
         terms=quotas.ClaimTerms(preemptible=has_firm, continues=True),
     )
+    (claim,) = quotas.claims_create(requests=[claim_request])
     replica.claim_uid = claim.uid
     replica.save(update_fields=["claim_uid"])
     return replica

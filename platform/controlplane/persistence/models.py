@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from controlplane.domain.health.controllers import ControllerRunTimes
 from controlplane.persistence.reasons import ReasonField
 
 
@@ -56,6 +57,15 @@ class ControllerState(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def times(self) -> ControllerRunTimes:
+        return ControllerRunTimes(
+            started_at=self.started_at,
+            ended_at=self.ended_at,
+            succeeded_at=self.succeeded_at,
+            failures=self.failures,
+        )
 
 
 def new_uid() -> str:

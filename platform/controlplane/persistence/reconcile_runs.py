@@ -7,14 +7,12 @@ recorded.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from celery import current_app
 from django.db import Error
 from django.db.models.functions import Now
 
-from controlplane.domain.health.controllers import ControllerRunTimes
 from controlplane.persistence.models import ControllerState
 from controlplane.persistence.transactions import execute
 
@@ -22,34 +20,6 @@ log = logging.getLogger(__name__)
 
 RECENT_RUNS = 30
 _LONGEST_ERROR = 2000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerRecord:
-    """The recorded runs of one controller."""
-
-    times: ControllerRunTimes = field(default_factory=ControllerRunTimes)
-    error: str = ""
-    failed_at: datetime | None = None
-    handled: int | None = None
-    #: Number of runs, of failed ones, and their total duration.
-    ended: int = 0
-    failed: int = 0
-    seconds: float = 0.0
-    #: Seconds of the latest runs, the latest first.
-    recent: tuple[float, ...] = ()
-
-
-#: Of a controller that has never run.
-NO_RUNS = ControllerRecord()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReconcileRuns:
-    """All records by name of the controller, and the time of the database when they were read."""
-
-    at: datetime
-    records: dict[str, ControllerRecord]
 
 
 def controller_intervals() -> dict[str, timedelta]:
@@ -116,28 +86,10 @@ def _write_run(statement: str, parameters: dict[str, str | float | bool | None])
         log.warning("a reconcile run could not be recorded", exc_info=True, extra=detail)
 
 
-def read_reconcile_runs(*, otherwise: datetime) -> ReconcileRuns:
-    """Return every controller that has run, in one query; ``otherwise`` is the time if there is none."""
+def read_reconcile_runs(*, otherwise: datetime) -> tuple[datetime, dict[str, ControllerState]]:
+    """Return the time of the database, and every controller that has run by name, in one query.
+
+    :param otherwise: the time if there is none.
+    """
     rows = list(ControllerState.objects.annotate(now=Now()))
-    return ReconcileRuns(
-        at=rows[0].now if rows else otherwise,
-        records={row.name: _controller_record(row) for row in rows},
-    )
-
-
-def _controller_record(row: ControllerState) -> ControllerRecord:
-    return ControllerRecord(
-        times=ControllerRunTimes(
-            started_at=row.started_at,
-            ended_at=row.ended_at,
-            succeeded_at=row.succeeded_at,
-            failures=row.failures,
-        ),
-        error=row.error,
-        failed_at=row.failed_at,
-        handled=row.handled,
-        ended=row.runs,
-        failed=row.failed_runs,
-        seconds=row.seconds,
-        recent=tuple(row.recent),
-    )
+    return rows[0].now if rows else otherwise, {row.name: row for row in rows}

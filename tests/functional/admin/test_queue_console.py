@@ -178,7 +178,7 @@ def test_the_preview_lists_claims_that_the_next_cycle_evicts(
     response = preview(browser, address, **reduced)
     review = response.context["review"]
 
-    assert [(one.uid, one.work_name, one.cards) for one in review.reclaims] == [
+    assert [(one.claim, one.work.name, one.cards) for one in review.reclaims] == [
         (running.uid, "secret sweep", 2)
     ]
     (gain,) = [one for one in review.gains if one.chip == "cpu"]

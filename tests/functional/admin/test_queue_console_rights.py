@@ -172,7 +172,7 @@ def test_workloads_of_other_teams_are_shown_by_team_and_size_only(
 
     response = preview(quinn, edit_page(below), reclaims="on")
 
-    assert [one.uid for one in response.context["review"].reclaims] == [running.uid]
+    assert [one.claim for one in response.context["review"].reclaims] == [running.uid]
     shown = response.content.decode()
     assert "workload of another team" in shown
     assert "secret sweep" not in shown

@@ -46,7 +46,7 @@ class Sharing:
         limits = Resources(memory=Bytes(memory))
         role = RoleShape(name="trainer", replicas=1, cards=cards, limits=limits)
         work = uuid.uuid4().hex
-        return services.claim_create(
+        request = services.ClaimRequest(
             owner=("attempt", work),
             team=self.company.team,
             queue=queue,
@@ -55,6 +55,7 @@ class Sharing:
             work=services.ClaimWorkload(kind="job", uid=work, name=work, user=user),
             terms=services.ClaimTerms(preemptible=True),
         )
+        return services.claims_create(requests=[request])[0]
 
 
 def claim_of(job: Job) -> Claim:

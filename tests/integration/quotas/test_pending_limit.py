@@ -41,7 +41,7 @@ def test_one_more_pending_claim_is_refused_with_who_how_many_and_the_limit(
 def test_a_claim_that_resumes_after_an_eviction_is_not_limited(company: Company) -> None:
     sharing = Sharing.of(company)
     claims = [sharing.claim(sharing.lender, user=company.engineer) for _ in range(2)]
-    again = services.claim_create(
+    request = services.ClaimRequest(
         owner=("attempt", "again"),
         team=company.team,
         queue=sharing.lender,
@@ -50,6 +50,7 @@ def test_a_claim_that_resumes_after_an_eviction_is_not_limited(company: Company)
         work=services.ClaimWorkload(kind="job", uid="again", name="again", user=company.engineer),
         terms=services.ClaimTerms(in_line_since=company.at - timedelta(hours=1)),
     )
+    (again,) = services.claims_create(requests=[request])
     assert again.state == ClaimState.PENDING
 
 

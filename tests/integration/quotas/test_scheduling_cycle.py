@@ -372,14 +372,15 @@ def test_the_snapshot_contains_allocated_cards_and_resources(company: Company) -
 
 def test_a_claim_that_accepts_no_chip_is_refused(company: Company) -> None:
     shape = GangShape(roles=(RoleShape(name="trainer", replicas=1, cards=1),))
+    request = services.ClaimRequest(
+        owner=("attempt", "1" * 32),
+        team=company.team,
+        queue=company.queue,
+        shape=shape,
+        chips=(),
+    )
     with pytest.raises(ValueError, match="at least one chip"):
-        services.claim_create(
-            owner=("attempt", "1" * 32),
-            team=company.team,
-            queue=company.queue,
-            shape=shape,
-            chips=(),
-        )
+        services.claims_create(requests=[request])
 
 
 def test_a_queue_of_another_team_is_not_offered(company: Company) -> None:

@@ -11,8 +11,9 @@ shown verbatim.
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 #: What JSON has: scalars, and reasons or lists of them.
 Parameter: TypeAlias = "str | int | float | bool | Sequence[str] | None"
@@ -65,6 +66,22 @@ class ReasonedError(Exception):
 
     def __init__(self, message: str, template: str = "", /, **params: Parameter) -> None:
         super().__init__(Reason(message, template, **params) if template else message)
+
+
+class ReasonTemplate(NamedTuple):
+    """Code and template of a reason, for tables of messages whose parameters come later."""
+
+    code: str
+    template: str
+
+    def fill(self, **params: Parameter) -> Reason:
+        """Return the reason with those of the parameters that the template names."""
+        names = {name for _, name, _, _ in string.Formatter().parse(self.template)}
+        return Reason(
+            self.code,
+            self.template,
+            **{name: value for name, value in params.items() if name in names},
+        )
 
 
 class FieldRefused(ReasonedError):

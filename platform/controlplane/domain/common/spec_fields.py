@@ -91,8 +91,6 @@ REQUIRED = RequiredField()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecField:
-    """One field of a spec."""
-
     name: str
     label: str
     help: str

@@ -185,7 +185,7 @@ def _quota_increases(
                 _guaranteed_below(was[uid], chip, below_before),
                 _guaranteed_below(top, chip, below_after),
             )
-            has = _guarantee_and_reserve(top, chip)[0]
+            has = top.quota(chip).guaranteed
             if new > max(has, old):
                 yield Reason(
                     "queue.permission.guarantee_exceeded",
@@ -229,7 +229,7 @@ def _subtree_chips(uid: str, documents: Documents) -> tuple[str, ...]:
 def _guaranteed_below(view: QueueSnapshot, chip: str, tree: QueueChildren) -> int:
     """Guarantees below, by chip; totals only where they are set, as they apply to any chip."""
     return sum(
-        _guarantee_and_reserve(child, chip)[0] or _guaranteed_below(child, chip, tree)
+        child.quota(chip).guaranteed or _guaranteed_below(child, chip, tree)
         for child in tree.children(view.uid)
     )
 
@@ -243,11 +243,5 @@ def _reserved_in_subtree(view: QueueSnapshot, chip: str, tree: QueueChildren) ->
 
 
 def _reserved_by_queue(view: QueueSnapshot, chip: str) -> int:
-    guaranteed, reserved = _guarantee_and_reserve(view, chip)
-    return reserved if view.lends else max(reserved, guaranteed)
-
-
-def _guarantee_and_reserve(view: QueueSnapshot, chip: str) -> tuple[int, int]:
-    """What it is guaranteed, and what of that is reserved."""
-    stated = view.entitlements.get(chip) if chip else view.total
-    return (stated.guaranteed, stated.reserved) if stated else (0, 0)
+    quota = view.quota(chip)
+    return quota.reserved if view.lends else max(quota.reserved, quota.guaranteed)

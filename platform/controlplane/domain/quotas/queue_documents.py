@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from typing import Any, Final
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonTemplate
 from controlplane.domain.quotas.queue_fields import (
     DECLARATION,
     QueueField,
@@ -134,7 +134,7 @@ PLAIN_FIELDS: Final = {name: each for name, each in QUEUE_FIELDS.items() if not 
 #: Fields for borrowing, lending, reclaim and preemption.
 POLICIES: Final = tuple(name for name, each in QUEUE_FIELDS.items() if each.value_type is bool)
 #: Those that the scheduler reads as they are.
-_SCHEDULED_FIELDS: Final = ("weight", *POLICIES, "max_running_per_user")
+SCHEDULED_FIELDS: Final = ("weight", *POLICIES, "max_running_per_user")
 #: Fields in stored changes and in queue files of version 0.1.0 → their present names.
 RENAMED_FIELDS: Final[Mapping[str, str]] = {"running_per_person": "max_running_per_user"}
 
@@ -217,7 +217,7 @@ def _queue_snapshot(document: QueueDocument, used: Mapping[str, int]) -> QueueSn
         total=document.entitlement(TOTAL),
         used=used,
         open=document.state is not QueueState.CLOSED,
-        **{name: getattr(document, name) for name in _SCHEDULED_FIELDS},
+        **{name: getattr(document, name) for name in SCHEDULED_FIELDS},
     )
 
 
@@ -256,14 +256,12 @@ def tree_differences(
     for uid in sorted(every, key=lambda uid: (names[uid], uid)):
         old, new = before.get(uid), after.get(uid)
         if old is None and new is not None:
-            found.append(_change(new, _creation_message(new, names), kind=DifferenceKind.CREATED))
+            found.append(_creation_or_retirement(DifferenceKind.CREATED, new, names))
             found += _field_differences(
                 QueueDocument(uid=uid, name=new.name, parent=new.parent), new, names
             )
         elif new is None and old is not None:
-            found.append(
-                _change(old, _queue_retirement_message(old, names), kind=DifferenceKind.RETIRED)
-            )
+            found.append(_creation_or_retirement(DifferenceKind.RETIRED, old, names))
         elif old is not None and new is not None:
             found += _field_differences(old, new, names)
     return tuple(found)
@@ -273,34 +271,29 @@ def _change(of: QueueDocument, message: str, **values: Any) -> QueueDifference:
     return QueueDifference(uid=of.uid, queue=of.name, message=message, **values)
 
 
-def _creation_message(new: QueueDocument, names: Mapping[str, str]) -> str:
-    if not new.parent:
-        return Reason(
-            "queue.change.created_at_top",
-            "queue {queue} is created at the top level",
-            queue=new.name,
-        )
-    return Reason(
-        "queue.change.created_below",
-        "queue {queue} is created under {parent}",
-        queue=new.name,
-        parent=names.get(new.parent, new.parent),
-    )
+def _creation_or_retirement(
+    kind: DifferenceKind, of: QueueDocument, names: Mapping[str, str]
+) -> QueueDifference:
+    template = _PRESENCE_MESSAGES[kind, bool(of.parent)]
+    parent = names.get(of.parent, of.parent)
+    return _change(of, template.fill(queue=of.name, parent=parent), kind=kind)
 
 
-def _queue_retirement_message(old: QueueDocument, names: Mapping[str, str]) -> str:
-    if not old.parent:
-        return Reason(
-            "queue.change.retired_at_top",
-            "queue {queue} at the top level is retired",
-            queue=old.name,
-        )
-    return Reason(
-        "queue.change.retired_below",
-        "queue {queue} under {parent} is retired",
-        queue=old.name,
-        parent=names.get(old.parent, old.parent),
-    )
+#: The messages for a queue that is created or retired, by whether it has a parent.
+_PRESENCE_MESSAGES: Final = {
+    (DifferenceKind.CREATED, True): ReasonTemplate(
+        "queue.change.created_below", "queue {queue} is created under {parent}"
+    ),
+    (DifferenceKind.CREATED, False): ReasonTemplate(
+        "queue.change.created_at_top", "queue {queue} is created at the top level"
+    ),
+    (DifferenceKind.RETIRED, True): ReasonTemplate(
+        "queue.change.retired_below", "queue {queue} under {parent} is retired"
+    ),
+    (DifferenceKind.RETIRED, False): ReasonTemplate(
+        "queue.change.retired_at_top", "queue {queue} at the top level is retired"
+    ),
+}
 
 
 def _field_differences(
@@ -309,7 +302,7 @@ def _field_differences(
     was, now = _format_fields(old, names), _format_fields(new, names)
     for name, before in was.items():
         if before != now[name]:
-            message = _CHANGE_MESSAGES[name](new.name, before, now[name])
+            message = _change_message(name, new.name, before, now[name])
             yield _change(new, message, field=name, before=before, after=now[name])
     for chip in sorted({*old.entitlements, *new.entitlements}):
         yield from _quota_differences(old.entitlement(chip), new, chip)
@@ -329,176 +322,124 @@ def _format_value(value: str | float | None) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
-def _describe_rename(queue: str, before: str, _after: str) -> str:
-    return Reason(
-        "queue.change.renamed", "queue {before} is renamed to {queue}", before=before, queue=queue
-    )
+class _Case(Enum):
+    """How a field changes; states and policies have a message for each new value instead."""
+
+    CHANGED = auto()
+    #: It had no value before.
+    ADDED = auto()
+    #: It has no value afterwards.
+    REMOVED = auto()
 
 
-def _describe_move(queue: str, before: str, after: str) -> str:
-    if not after:
-        return Reason(
-            "queue.change.moved_to_top",
-            "queue {queue} moves from {before} to the top level",
-            queue=queue,
-            before=before,
-        )
-    if not before:
-        return Reason(
-            "queue.change.moved_from_top",
-            "queue {queue} moves from the top level to {after}",
-            queue=queue,
-            after=after,
-        )
-    return Reason(
-        "queue.change.moved",
-        "queue {queue} moves from {before} to {after}",
-        queue=queue,
-        before=before,
-        after=after,
-    )
-
-
-def _describe_team_change(queue: str, before: str, after: str) -> str:
-    if not after:
-        return Reason(
-            "queue.change.team_removed",
-            "queue {queue} is for every team instead of team {before}",
-            queue=queue,
-            before=before,
-        )
-    if not before:
-        return Reason(
-            "queue.change.team_added",
-            "queue {queue} is for team {after} instead of every team",
-            queue=queue,
-            after=after,
-        )
-    return Reason(
-        "queue.change.team_changed",
-        "queue {queue} is for team {after} instead of team {before}",
-        queue=queue,
-        after=after,
-        before=before,
-    )
-
-
-def _describe_state_change(queue: str, _before: str, after: str) -> str:
-    if after == QueueState.OPEN:
-        return Reason("queue.change.opened", "queue {queue} is opened", queue=queue)
-    if after == QueueState.DRAINING:
-        return Reason(
-            "queue.change.drained",
-            "queue {queue} is drained: it accepts no new claims; pending claims are still admitted",
-            queue=queue,
-        )
-    return Reason(
-        "queue.change.closed",
-        "queue {queue} is closed: it accepts and admits no claims",
-        queue=queue,
-    )
-
-
-def _describe_description(queue: str, _before: str, _after: str) -> str:
-    return Reason(
-        "queue.change.description", "the description of queue {queue} is changed", queue=queue
-    )
-
-
-def _describe_weight(queue: str, before: str, after: str) -> str:
-    return Reason(
-        "queue.change.weight",
-        "the weight of queue {queue} is {after} instead of {before}",
-        queue=queue,
-        after=after,
-        before=before,
-    )
-
-
-def _describe_pending_limit(queue: str, before: str, after: str) -> str:
-    if not after:
-        return Reason(
-            "queue.change.user_limit_removed",
-            "queue {queue} no longer limits the running claims per user; the limit was {before}",
-            queue=queue,
-            before=before,
-        )
-    if not before:
-        return Reason(
-            "queue.change.user_limit_added",
-            "queue {queue} limits the running claims per user to {after}; there was no limit",
-            queue=queue,
-            after=after,
-        )
-    return Reason(
-        "queue.change.user_limit",
-        "queue {queue} limits the running claims per user to {after} instead of {before}",
-        queue=queue,
-        after=after,
-        before=before,
-    )
-
-
-def _describe_borrowing(queue: str, _before: str, after: str) -> str:
-    if after == "yes":
-        return Reason("queue.change.borrowing_enabled", "queue {queue} may borrow", queue=queue)
-    return Reason(
-        "queue.change.borrowing_disabled", "queue {queue} may no longer borrow", queue=queue
-    )
-
-
-def _describe_lending(queue: str, _before: str, after: str) -> str:
-    if after == "yes":
-        return Reason(
-            "queue.change.lending_enabled", "queue {queue} lends its idle quota", queue=queue
-        )
-    return Reason(
-        "queue.change.lending_disabled", "queue {queue} no longer lends its idle quota", queue=queue
-    )
-
-
-def _describe_reclaim(queue: str, _before: str, after: str) -> str:
-    if after == "yes":
-        return Reason(
-            "queue.change.reclaim_enabled",
-            "queue {queue} reclaims its guaranteed quota on demand",
-            queue=queue,
-        )
-    return Reason(
-        "queue.change.reclaim_disabled",
-        "queue {queue} no longer reclaims its guaranteed quota",
-        queue=queue,
-    )
-
-
-def _describe_preemption(queue: str, _before: str, after: str) -> str:
-    if after == "yes":
-        return Reason(
-            "queue.change.preemption_enabled",
-            "claims of higher priority in queue {queue} may preempt those of lower priority",
-            queue=queue,
-        )
-    return Reason(
+#: The messages for a change of each field, by case or new value.
+_CHANGE_MESSAGES: Final[Mapping[tuple[str, str | _Case], ReasonTemplate]] = {
+    ("name", _Case.CHANGED): ReasonTemplate(
+        "queue.change.renamed", "queue {before} is renamed to {queue}"
+    ),
+    ("parent", _Case.CHANGED): ReasonTemplate(
+        "queue.change.moved", "queue {queue} moves from {before} to {after}"
+    ),
+    ("parent", _Case.ADDED): ReasonTemplate(
+        "queue.change.moved_from_top", "queue {queue} moves from the top level to {after}"
+    ),
+    ("parent", _Case.REMOVED): ReasonTemplate(
+        "queue.change.moved_to_top", "queue {queue} moves from {before} to the top level"
+    ),
+    ("team", _Case.CHANGED): ReasonTemplate(
+        "queue.change.team_changed", "queue {queue} is for team {after} instead of team {before}"
+    ),
+    ("team", _Case.ADDED): ReasonTemplate(
+        "queue.change.team_added", "queue {queue} is for team {after} instead of every team"
+    ),
+    ("team", _Case.REMOVED): ReasonTemplate(
+        "queue.change.team_removed", "queue {queue} is for every team instead of team {before}"
+    ),
+    ("state", QueueState.OPEN): ReasonTemplate("queue.change.opened", "queue {queue} is opened"),
+    ("state", QueueState.DRAINING): ReasonTemplate(
+        "queue.change.drained",
+        "queue {queue} is drained: it accepts no new claims; pending claims are still admitted",
+    ),
+    ("state", QueueState.CLOSED): ReasonTemplate(
+        "queue.change.closed", "queue {queue} is closed: it accepts and admits no claims"
+    ),
+    ("description", _Case.CHANGED): ReasonTemplate(
+        "queue.change.description", "the description of queue {queue} is changed"
+    ),
+    ("weight", _Case.CHANGED): ReasonTemplate(
+        "queue.change.weight", "the weight of queue {queue} is {after} instead of {before}"
+    ),
+    ("borrows", "yes"): ReasonTemplate(
+        "queue.change.borrowing_enabled", "queue {queue} may borrow"
+    ),
+    ("borrows", "no"): ReasonTemplate(
+        "queue.change.borrowing_disabled", "queue {queue} may no longer borrow"
+    ),
+    ("lends", "yes"): ReasonTemplate(
+        "queue.change.lending_enabled", "queue {queue} lends its idle quota"
+    ),
+    ("lends", "no"): ReasonTemplate(
+        "queue.change.lending_disabled", "queue {queue} no longer lends its idle quota"
+    ),
+    ("reclaims", "yes"): ReasonTemplate(
+        "queue.change.reclaim_enabled", "queue {queue} reclaims its guaranteed quota on demand"
+    ),
+    ("reclaims", "no"): ReasonTemplate(
+        "queue.change.reclaim_disabled", "queue {queue} no longer reclaims its guaranteed quota"
+    ),
+    ("preempts", "yes"): ReasonTemplate(
+        "queue.change.preemption_enabled",
+        "claims of higher priority in queue {queue} may preempt those of lower priority",
+    ),
+    ("preempts", "no"): ReasonTemplate(
         "queue.change.preemption_disabled",
         "claims of higher priority in queue {queue} no longer preempt those of lower priority",
-        queue=queue,
-    )
-
-
-#: The message for a change of each plain field: queue, old value, new value.
-_CHANGE_MESSAGES: Final[Mapping[str, Callable[[str, str, str], str]]] = {
-    "name": _describe_rename,
-    "parent": _describe_move,
-    "team": _describe_team_change,
-    "state": _describe_state_change,
-    "description": _describe_description,
-    "weight": _describe_weight,
-    "borrows": _describe_borrowing,
-    "lends": _describe_lending,
-    "reclaims": _describe_reclaim,
-    "preempts": _describe_preemption,
-    "max_running_per_user": _describe_pending_limit,
+    ),
+    ("max_running_per_user", _Case.CHANGED): ReasonTemplate(
+        "queue.change.user_limit",
+        "queue {queue} limits the running claims per user to {after} instead of {before}",
+    ),
+    ("max_running_per_user", _Case.ADDED): ReasonTemplate(
+        "queue.change.user_limit_added",
+        "queue {queue} limits the running claims per user to {after}; there was no limit",
+    ),
+    ("max_running_per_user", _Case.REMOVED): ReasonTemplate(
+        "queue.change.user_limit_removed",
+        "queue {queue} no longer limits the running claims per user; the limit was {before}",
+    ),
+    ("reserved", _Case.CHANGED): ReasonTemplate(
+        "queue.change.reserved", "queue {queue} reserves {after} {unit} instead of {before}"
+    ),
+    ("guaranteed", _Case.CHANGED): ReasonTemplate(
+        "queue.change.guaranteed", "queue {queue} is guaranteed {after} {unit} instead of {before}"
+    ),
+    ("cap", _Case.CHANGED): ReasonTemplate(
+        "queue.change.cap", "queue {queue} has a cap of {after} {unit} instead of {before}"
+    ),
+    ("cap", _Case.ADDED): ReasonTemplate(
+        "queue.change.cap_added", "queue {queue} has a cap of {after} {unit}; there was no cap"
+    ),
+    ("cap", _Case.REMOVED): ReasonTemplate(
+        "queue.change.cap_removed", "queue {queue} no longer has a cap ({unit}); it was {before}"
+    ),
 }
+
+
+def _change_message(
+    field: str, queue: str, before: str | int | None, after: str | int | None, *, unit: str = ""
+) -> str:
+    """:param before, after: None or an empty text for no value."""
+    case = _Case.CHANGED
+    if before in (None, ""):
+        case = _Case.ADDED
+    elif after in (None, ""):
+        case = _Case.REMOVED
+    template = (
+        _CHANGE_MESSAGES.get((field, str(after)))
+        or _CHANGE_MESSAGES.get((field, case))
+        or _CHANGE_MESSAGES[field, _Case.CHANGED]
+    )
+    return template.fill(queue=queue, before=before, after=after, unit=unit)
 
 
 def _quota_differences(old: ChipQuota, new: QueueDocument, chip: str) -> Iterator[QueueDifference]:
@@ -506,56 +447,10 @@ def _quota_differences(old: ChipQuota, new: QueueDocument, chip: str) -> Iterato
     for name in QUOTA_FIELDS:
         before, after = getattr(old, name), getattr(now, name)
         if before != after:
-            message = _quota_change_message(name, new.name, card_unit_label(chip), before, after)
+            unit = card_unit_label(chip)
+            message = _change_message(name, new.name, before, after, unit=unit)
             shown = {"before": _format_value(before), "after": _format_value(after)}
             yield _change(new, message, field=name, chip=chip, **shown)
-
-
-def _quota_change_message(
-    name: str, queue: str, of: str, before: int | None, after: int | None
-) -> str:
-    if name == "reserved":
-        return Reason(
-            "queue.change.reserved",
-            "queue {queue} reserves {after} {unit} instead of {before}",
-            queue=queue,
-            after=after,
-            unit=of,
-            before=before,
-        )
-    if name == "guaranteed":
-        return Reason(
-            "queue.change.guaranteed",
-            "queue {queue} is guaranteed {after} {unit} instead of {before}",
-            queue=queue,
-            after=after,
-            unit=of,
-            before=before,
-        )
-    if after is None:
-        return Reason(
-            "queue.change.cap_removed",
-            "queue {queue} no longer has a cap ({unit}); it was {before}",
-            queue=queue,
-            unit=of,
-            before=before,
-        )
-    if before is None:
-        return Reason(
-            "queue.change.cap_added",
-            "queue {queue} has a cap of {after} {unit}; there was no cap",
-            queue=queue,
-            after=after,
-            unit=of,
-        )
-    return Reason(
-        "queue.change.cap",
-        "queue {queue} has a cap of {after} {unit} instead of {before}",
-        queue=queue,
-        after=after,
-        unit=of,
-        before=before,
-    )
 
 
 class TreeAction(StrEnum):
@@ -666,7 +561,6 @@ def with_restored_queues(edit: TreeEdit, retired: Mapping[str, RetiredQueue]) ->
 
 
 def is_temporary_uid(uid: str) -> bool:
-    """Whether the uid is a temporary one."""
     return uid.startswith(NEW)
 
 

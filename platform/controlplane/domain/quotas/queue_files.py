@@ -63,8 +63,6 @@ class InvalidQueueFile(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueFile:
-    """The contents of a file."""
-
     #: By uid; new ones by a temporary uid.
     queues: Documents
     #: Uids of queues that it does not name, of the part of the tree that it is about.

@@ -55,6 +55,7 @@ class ChipQuota:
     )
 
 
+_NO_QUOTA: Final = ChipQuota()
 #: ``reserved``, ``guaranteed`` and ``cap``.
 QUOTA_FIELDS: Final = declared_queue_fields(ChipQuota)
 
@@ -89,6 +90,10 @@ class QueueSnapshot:
     preempts: bool = True
     #: Most claims of one person that run at once, in it and the queues below; None means no limit.
     max_running_per_user: int | None = None
+
+    def quota(self, chip: str) -> ChipQuota:
+        """Its quota for the chip, or for all chips together; zero if it sets none."""
+        return self.entitlements.get(chip, _NO_QUOTA) if chip else self.total
 
 
 def path_to_root(uid: str, queues: Mapping[str, QueueSnapshot]) -> Iterator[str]:
@@ -161,11 +166,9 @@ class QueueUsage:
     def account(self, chip: str) -> CardUsage:
         account = self.accounts.get(chip)
         if account is None:
-            view = self.view
-            stated = view.entitlements.get(chip) if chip else view.total
-            entitlement = stated or ChipQuota()
+            entitlement = self.view.quota(chip)
             withheld = entitlement.reserved
-            if not view.lends:
+            if not self.view.lends:
                 withheld = max(withheld, entitlement.guaranteed)
             account = self.accounts[chip] = CardUsage(entitlement, withheld)
         return account

@@ -118,9 +118,8 @@ def chips_of_queue(queues: Mapping[str, QueueSnapshot]) -> tuple[str, ...]:
 
 
 def _queue_balance(view: QueueSnapshot, chip: str) -> _QueueBalance:
-    stated = view.total if chip == TOTAL else view.entitlements.get(chip)
     held = sum(view.used.values()) if chip == TOTAL else view.used.get(chip, 0)
-    return _QueueBalance(stated=stated or ChipQuota(), lends=view.lends, held=held)
+    return _QueueBalance(stated=view.quota(chip), lends=view.lends, held=held)
 
 
 def _add_up(balance: _QueueBalance) -> None:

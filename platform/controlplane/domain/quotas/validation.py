@@ -26,7 +26,6 @@ from controlplane.domain.quotas.queues import (
     QUOTA_FIELDS,
     TOTAL,
     TOTAL_NAME,
-    ChipQuota,
     QueueSnapshot,
     path_to_root,
 )
@@ -76,7 +75,7 @@ class QueueChildren:
 
         In all, a queue that states no total is guaranteed at least what it is of single chips.
         """
-        stated = _stated_quota(view, chip).guaranteed
+        stated = view.quota(chip).guaranteed
         if stated:
             return stated
         below = sum(self.guaranteed(child, chip) for child in self.children(view.uid))
@@ -165,7 +164,7 @@ def _oversubscription_errors(
     """Guarantees below that add up to more than the queue itself has."""
     chips = dict.fromkeys(chip for child in children for chip in child.entitlements)
     for chip in (*chips, *(chip for chip in view.entitlements if chip not in chips), TOTAL):
-        stated, cap = _stated_quota(view, chip).guaranteed, _stated_quota(view, chip).cap
+        stated, cap = view.quota(chip).guaranteed, view.quota(chip).cap
         below = sum(tree.guaranteed(child, chip) for child in children)
         if cap is not None and below > cap:
             yield Reason(
@@ -189,10 +188,6 @@ def _oversubscription_errors(
                 unit=card_unit_label(chip),
                 parent_guaranteed=stated,
             )
-
-
-def _stated_quota(view: QueueSnapshot, chip: str) -> ChipQuota:
-    return view.entitlements.get(chip, ChipQuota()) if chip else view.total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,7 +392,7 @@ def _ineffective_limits(view: QueueSnapshot, tree: Mapping[str, QueueSnapshot]) 
     """Yield caps and guarantees that have no effect because of others."""
     above = tree.get(view.parent or "")
     for chip, stated in (*view.entitlements.items(), (TOTAL, view.total)):
-        over = None if above is None else _stated_quota(above, chip).cap
+        over = None if above is None else above.quota(chip).cap
         if above is not None and over is not None and stated.cap is not None and stated.cap > over:
             yield Reason(
                 "queue.warning.cap_above_parent",

@@ -43,8 +43,6 @@ PERMANENT_CODES = frozenset(
 
 
 class BlockerFinder:
-    """Finds what blocks the placement of a claim."""
-
     def __init__(
         self, fleet: NodeTable, placer: PlacementFinder, capacity: EmptyFleetCapacity
     ) -> None:
@@ -126,8 +124,7 @@ class BlockerFinder:
             code=PendingReasonCode.NO_SUCH_NODE,
             reason=Reason(
                 "claim.no_fit.no_matching_node",
-                "needs a node with {chip}, the labels {labels} and only tolerated "
-                "taints; no node matches",
+                "needs a node with {chip} and the labels {labels}; no node matches",
                 chip=chip,
                 labels=wanted or "–",
             ),

@@ -164,10 +164,8 @@ class CommitValidator:
                         "placement.queue.closed", "queue {queue} has been closed", queue=queue.name
                     )
                 )
-            stated = queue.entitlements.get(placement.chip)
-            for chip, bound in ((placement.chip, stated), (TOTAL, queue.total)):
-                held = self._in_use[uid, chip] + more
-                cap = bound.cap if bound else None
+            for chip in (placement.chip, TOTAL):
+                held, cap = self._in_use[uid, chip] + more, queue.quota(chip).cap
                 if more and cap is not None and held > cap:
                     raise PlacementConflict(
                         Reason(

@@ -37,8 +37,6 @@ from controlplane.domain.scheduling.snapshots import ClaimSnapshot, RunningClaim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastAssumptions:
-    """The assumptions of a forecast."""
-
     #: Length of the forecast.
     horizon: timedelta = timedelta(days=1)
     #: Claims that will come, each at its ``created_at``.
@@ -57,8 +55,6 @@ class ForecastAssumptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedStartTime:
-    """When one claim will start."""
-
     claim: str
     #: As expected; None if not within the horizon.
     starts_at: datetime | None

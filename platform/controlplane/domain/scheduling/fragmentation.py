@@ -201,8 +201,6 @@ MOSTLY = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFreeCapacity:
-    """Free capacity of one node."""
-
     #: Cards that could be given now.
     free: int
     #: Of these, fragments; averaged over requests, so rarely a whole number.

@@ -23,8 +23,6 @@ OUTSIDE = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyLevel:
-    """One level of the network."""
-
     name: str
     #: [rows]: the number of the domain that each row is in; ``OUTSIDE`` where it is in none.
     domain: NDArray[np.int64]

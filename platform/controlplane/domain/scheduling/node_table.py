@@ -65,11 +65,9 @@ def free_memory_on(node: NodeSnapshot) -> int:
 
 
 def row_matches(row: NodeTableRow, demand: ReplicaDemand) -> bool:
-    """Return whether the row may run the demand by its chip, labels and taints."""
-    return (
-        demand.chip in ("", row.chip)
-        and row.node.taints <= demand.tolerations
-        and all(row.node.labels.get(name) == value for name, value in demand.selector)
+    """Return whether the row may run the demand by its chip and labels."""
+    return demand.chip in ("", row.chip) and all(
+        row.node.labels.get(name) == value for name, value in demand.selector
     )
 
 
@@ -165,7 +163,7 @@ class NodeTable:
         return self.matching(demand) & self._schedulable
 
     def matching(self, demand: ReplicaDemand) -> Mask:
-        """Return the rows that match by chip, labels and taints, whether or not they accept workloads now."""
+        """Return the rows that match by chip and labels, whether or not they accept workloads now."""
         key = demand[1:]
         mask = self._matching.get(key)
         if mask is None:
@@ -262,11 +260,6 @@ class NodeTable:
         for node in nodes:
             mask[self._rows_of[node]] = True
         return mask
-
-    def free_cards(self, chip: str) -> int:
-        """Whole cards of the chip that a claim could be given now."""
-        mask = self._schedulable & np.array([row.chip == chip for row in self.rows], dtype=np.bool_)
-        return int(self.free_whole_cards()[mask].sum())
 
     # -- Changes --
 

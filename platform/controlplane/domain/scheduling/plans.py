@@ -32,7 +32,7 @@ class PendingReasonCode(StrEnum):
     #: No node could ever hold one replica of it.
     NEVER_FITS = "never_fits"
     NO_SUCH_CHIP = "no_such_chip"
-    #: No node bears the labels, or all that do are tainted.
+    #: No node bears the labels.
     NO_SUCH_NODE = "no_such_node"
     #: The fleet has no such topology level.
     NO_SUCH_LEVEL = "no_such_level"

@@ -252,7 +252,6 @@ class Preemptor:
         return sorted(found, key=places.__getitem__)
 
     def _may_evict(self, rights: _Rights, victim: Victim, chip: str) -> bool:
-        """Return whether the claim may be evicted by those rights."""
         return bool(rights.covered_by) and self._tree.may_reclaim(
             rights.covered_by, victim.queue, chip, starting=victim.starting
         )

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from controlplane.domain.common.spec_fields import FieldFinding
-from controlplane.domain.quotas.queue_documents import Documents, QueueDifference, queue_snapshots
+from controlplane.domain.quotas.queue_documents import Documents, queue_snapshots
 from controlplane.domain.quotas.queues import TOTAL
 from controlplane.domain.scheduling.cycle import plan_cycle
-from controlplane.domain.scheduling.plans import SchedulingPlan, SchedulingPolicy
+from controlplane.domain.scheduling.plans import ClaimEviction, SchedulingPlan, SchedulingPolicy
 from controlplane.domain.scheduling.snapshots import RunningClaim, SchedulingSnapshot
 
 
@@ -46,51 +45,10 @@ class QueueCapacityChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PreviewedEviction:
-    """A running claim that would be evicted, and would not otherwise."""
-
-    #: Uid of the claim.
-    uid: str
-    #: Name of its queue.
-    queue: str
-    chip: str
-    cards: int
-    #: Work that would be done again.
-    lost: timedelta
-    #: Uid of the claim that gets its cards.
-    beneficiary: str
-    #: Why this one.
-    reason: str
-    #: Its display name; empty where the reader may not see it.
-    work_name: str = ""
-    #: Whose it is.
-    team: str = ""
-
-    @property
-    def lost_seconds(self) -> int:
-        return round(self.lost.total_seconds())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueChangePreview:
-    """The consequences of saving a change."""
-
-    differences: tuple[QueueDifference, ...] = ()
-    #: What forbids it; while there is any, gains and evictions are not computed.
-    findings: tuple[FieldFinding, ...] = ()
-    warnings: tuple[FieldFinding, ...] = ()
-    gains: tuple[QueueCapacityChange, ...] = ()
-    reclaims: tuple[PreviewedEviction, ...] = ()
-    #: Fingerprint of the tree on which it is based.
-    fingerprint: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueChangeEffects:
-    """Gains and evictions."""
-
     gains: tuple[QueueCapacityChange, ...]
-    reclaims: tuple[PreviewedEviction, ...]
+    #: Evictions that would not happen otherwise.
+    evictions: tuple[ClaimEviction, ...]
 
 
 def preview_effects(
@@ -111,12 +69,12 @@ def preview_effects(
         for documents in (before, after)
     ]
     running = {claim.uid: claim for claim in snapshot.running}
-    names = {uid: document.name for uid, document in {**before, **after}.items()}
+    anyway = {eviction.claim for eviction in plans[0].revocations}
     return QueueChangeEffects(
         gains=tuple(
             _queue_capacity_changes(before, after, _StartsBeforeAfter(snapshot, plans, running))
         ),
-        reclaims=tuple(_new_evictions(*plans, running=running, names=names, at=at)),
+        evictions=tuple(one for one in plans[1].revocations if one.claim not in anyway),
     )
 
 
@@ -219,27 +177,3 @@ def _queue_capacity_changes(
                 cards_now=starts.cards(uid, chip),
                 starting=starts.claims(uid, chip),
             )
-
-
-def _new_evictions(
-    before: SchedulingPlan,
-    after: SchedulingPlan,
-    *,
-    running: Mapping[str, RunningClaim],
-    names: Mapping[str, str],
-    at: datetime,
-) -> Iterator[PreviewedEviction]:
-    anyway = {revocation.claim for revocation in before.revocations}
-    for revocation in after.revocations:
-        if revocation.claim in anyway:
-            continue
-        view = running[revocation.claim]
-        yield PreviewedEviction(
-            uid=view.uid,
-            queue=names.get(view.queue, ""),
-            chip=view.chip,
-            cards=sum(replica.count or len(replica.cards) for replica in view.replicas),
-            lost=view.lost_at(at),
-            beneficiary=revocation.beneficiary,
-            reason=revocation.reason,
-        )

@@ -37,8 +37,6 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relocation:
-    """The relocation of a whole running claim."""
-
     claim: str
     chip: str
     source: tuple[ReplicaPlacement, ...]
@@ -231,18 +229,9 @@ def _fixed_size_claim(running: RunningClaim) -> ClaimSnapshot:
         for role in running.shape.roles
         if held[role.name]
     )
+    held_only = {"shape": GangShape(roles=roles), "chips": (running.chip,)}
     return ClaimSnapshot(
-        uid=running.uid,
-        queue=running.queue,
-        shape=GangShape(roles=roles),
-        chips=(running.chip,),
-        priority=running.priority,
-        created_at=running.admitted_at,
-        selector=running.selector,
-        tolerations=running.tolerations,
-        within=running.within,
-        near=running.near,
-        user=running.user,
+        **{**running.traits(), **held_only, "speeds": {}}, created_at=running.admitted_at
     )
 
 
@@ -317,7 +306,7 @@ def demand_of_workload(running: RunningClaim) -> ReplicaDemand | None:
     role = roles[running.replicas[0].role]
     selector = tuple(sorted(running.selector.items()))
     chip = running.chip if role.cards else ""
-    return ReplicaDemand(ReplicaShape.of(role), chip, selector, running.tolerations)
+    return ReplicaDemand(ReplicaShape.of(role), chip, selector)
 
 
 def _running_replica(fleet: NodeTable, running: RunningClaim) -> _RunningReplica | None:

@@ -104,21 +104,12 @@ class SnapshotSimulator:
         for replica in placement.replicas:
             held += self._allocate_replica(replica, roles[replica.role], placement.chip, claim.uid)
         self._running[claim.uid] = RunningClaim(
-            uid=claim.uid,
-            queue=claim.queue,
-            shape=claim.shape,
+            **claim.traits(),
             chip=placement.chip,
-            priority=claim.priority,
             admitted_at=at,
             replicas=placement.replicas,
             ends_at=ends_at,
-            selector=claim.selector,
-            tolerations=claim.tolerations,
-            within=claim.within,
-            near=claim.near,
             chips=claim.chips,
-            speeds=claim.speeds,
-            user=claim.user,
         )
         self._update_queue_usage(self._running[claim.uid], 1)
         return tuple(held)
@@ -228,19 +219,10 @@ def requeued_claim(running: RunningClaim, *, at: datetime) -> ClaimSnapshot:
         here = max(running.ends_at - at, timedelta(0)) + running.lost_at(at)
         left = here * running.speeds.get(running.chip, 1.0)
     return ClaimSnapshot(
-        uid=running.uid,
-        queue=running.queue,
-        shape=running.shape,
+        **running.traits(),
         chips=running.chips or (running.chip,),
-        priority=running.priority,
         created_at=running.admitted_at,
-        selector=running.selector,
-        tolerations=running.tolerations,
-        within=running.within,
-        near=running.near,
-        speeds=running.speeds,
         runtime=left,
-        user=running.user,
     )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from math import inf
 from operator import attrgetter
-from typing import NamedTuple, Self, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.reasons import Reason
@@ -91,8 +91,6 @@ class NodeSnapshot:
     #: their cluster and level.
     domains: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
-    #: Only claims that tolerate all of them are placed there.
-    taints: frozenset[str] = frozenset()
     binding: CardSelection = CardSelection.CARD
     #: CPU is owned like memory and can refuse; otherwise it is shared among what runs there.
     owns_cpu: bool = False
@@ -198,7 +196,6 @@ class ReplicaDemand(NamedTuple):
     shape: ReplicaShape
     chip: str
     selector: tuple[tuple[str, str], ...] = ()
-    tolerations: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, role: RoleShape, claim: ClaimSnapshot, chip: str) -> ReplicaDemand:
@@ -207,7 +204,6 @@ class ReplicaDemand(NamedTuple):
             ReplicaShape.of(role),
             chip if role.cards else "",
             tuple(sorted(claim.selector.items())),
-            claim.tolerations,
         )
 
 
@@ -243,7 +239,6 @@ class EquivalenceClass:
             claim.within,
             claim.near,
             claim.runtime,
-            claim.tolerations,
             tuple(sorted(claim.selector.items())),
             tuple(sorted(claim.speeds.items())),
         )
@@ -261,31 +256,42 @@ class EquivalenceClass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimSnapshot:
+class ClaimTraits:
+    """What a claim requests wherever it runs, and keeps while it runs."""
+
     uid: str
     queue: str
     shape: GangShape
-    #: Acceptable chips, the preferred first.
-    chips: tuple[str, ...]
-    #: Number of the first chips that are equally good: of those with room the one where it fits best is chosen.
-    equal_chips: int = 1
     #: Larger goes first.
     priority: int
-    created_at: datetime
     #: How fast it runs on each chip against the first; absent means 1.
     speeds: Mapping[str, float] = field(default_factory=dict)
     #: Labels that a node must bear.
     selector: Mapping[str, str] = field(default_factory=dict)
-    #: Taints of nodes that it puts up with.
-    tolerations: frozenset[str] = frozenset()
     #: Level of the network under one domain of which all of it must be, such as ``leaf``; empty means anywhere.
     within: str = ""
     #: The same as a wish.
     near: str = ""
-    #: How long it is expected to run on the first chip; None if unknown.
-    runtime: timedelta | None = None
     #: Its user; empty if unknown.
     user: str = ""
+
+    def traits(self) -> dict[str, Any]:
+        """Its traits by name, for another view of the claim."""
+        return {name: getattr(self, name) for name in _TRAITS}
+
+
+_TRAITS: Final = tuple(each.name for each in fields(ClaimTraits))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimSnapshot(ClaimTraits):
+    #: Acceptable chips, the preferred first.
+    chips: tuple[str, ...]
+    #: Number of the first chips that are equally good: of those with room the one where it fits best is chosen.
+    equal_chips: int = 1
+    created_at: datetime
+    #: How long it is expected to run on the first chip; None if unknown.
+    runtime: timedelta | None = None
     #: Among the claims of its queue the smaller goes first: the more urgent, then the older.
     position: QueuePosition = field(init=False, repr=False, compare=False)
     equivalence_class: EquivalenceClass = field(init=False, repr=False, compare=False)
@@ -345,14 +351,10 @@ def claims_by_class(claims: Sequence[ClaimSnapshot]) -> ClaimsByClass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunningClaim:
-    """A claim that holds cards."""
+class RunningClaim(ClaimTraits):
+    """A claim that holds cards. Its requests of nodes hold wherever it is relocated."""
 
-    uid: str
-    queue: str
-    shape: GangShape
     chip: str
-    priority: int
     admitted_at: datetime
     replicas: tuple[ReplicaPlacement, ...]
     #: It can save and stop.
@@ -365,16 +367,8 @@ class RunningClaim:
     revoking: bool = False
     #: The pending claim for which it is being evicted.
     revoked_for: str = ""
-    #: What it requested of its nodes, as a claim has it; it holds wherever it is relocated.
-    selector: Mapping[str, str] = field(default_factory=dict)
-    tolerations: frozenset[str] = frozenset()
-    within: str = ""
-    near: str = ""
     #: Chips that it accepts when it is started again; empty means its current one.
     chips: tuple[str, ...] = ()
-    speeds: Mapping[str, float] = field(default_factory=dict)
-    #: Its user; empty if unknown.
-    user: str = ""
 
     @property
     def amount(self) -> int:

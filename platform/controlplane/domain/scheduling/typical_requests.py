@@ -19,8 +19,6 @@ MOST_TYPICAL = 64
 
 
 class TypicalRequest(NamedTuple):
-    """A frequent request."""
-
     shape: ReplicaShape
     chips: frozenset[str]
     #: How often, beside the others.

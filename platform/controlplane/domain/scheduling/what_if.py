@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Resources
-from controlplane.domain.quotas.queues import ChipQuota, QueueSnapshot, path_to_root
+from controlplane.domain.quotas.queues import QueueSnapshot, path_to_root
 from controlplane.domain.scheduling.cycle import plan_cycle
 from controlplane.domain.scheduling.forecast import (
     ForecastAssumptions,
@@ -34,7 +34,6 @@ from controlplane.domain.scheduling.snapshots import (
     CardSnapshot,
     ClaimSnapshot,
     NodeSnapshot,
-    RunningClaim,
     SchedulingSnapshot,
 )
 
@@ -62,7 +61,7 @@ class AddGuaranteedCards:
         return replace(snapshot, queues=queues)
 
     def _add_to_guarantee(self, queue: QueueSnapshot) -> QueueSnapshot:
-        now = queue.entitlements.get(self.chip, ChipQuota())
+        now = queue.quota(self.chip)
         own = queue.uid == self.queue or now.guaranteed > 0
         cap = None if now.cap is None else max(0, now.cap + self.cards)
         guaranteed = max(0, now.guaranteed + self.cards) if own else 0
@@ -169,20 +168,6 @@ class StartTimeChange:
     gained: timedelta | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIfResult:
-    """The effect of the changes; the largest gain first, the largest loss last."""
-
-    differences: tuple[StartTimeChange, ...]
-    earlier: int
-    later: int
-    #: Claims that start within the horizon: before, and after.
-    starting_before: int
-    starting_after: int
-    #: All that is gained and lost together, over the claims that start in both.
-    gained: timedelta
-
-
 def run_what_if(
     snapshot: SchedulingSnapshot,
     changes: Iterable[WhatIfChange],
@@ -190,28 +175,25 @@ def run_what_if(
     *,
     at: datetime,
     assumptions: ForecastAssumptions | None = None,
-) -> WhatIfResult:
+) -> tuple[StartTimeChange, ...]:
     """Which claims would start earlier or later with the changes, applied in their order.
+
+    The largest gain comes first, the largest loss last.
 
     :raises UnknownWhatIfObject: if a queue, node or claim does not exist.
     """
     before = forecast_starts(snapshot, policy, at=at, assumptions=assumptions)
     changed = apply_changes(snapshot, changes, at=at)
     after = forecast_starts(changed, policy, at=at, assumptions=assumptions)
-    differences = _sort_start_time_changes(
-        [
-            _start_difference(uid, before.get(uid), after.get(uid))
-            for uid in dict.fromkeys((*before, *after))
-        ]
-    )
-    gains = [each.gained for each in differences if each.gained is not None]
-    return WhatIfResult(
-        differences=differences,
-        earlier=sum(_starts_earlier_after_change(each.before, each.after) for each in differences),
-        later=sum(_starts_earlier_after_change(each.after, each.before) for each in differences),
-        starting_before=sum(each.starts_at is not None for each in before.values()),
-        starting_after=sum(each.starts_at is not None for each in after.values()),
-        gained=sum(gains, timedelta(0)),
+    differences = [
+        _start_difference(uid, before.get(uid), after.get(uid))
+        for uid in dict.fromkeys((*before, *after))
+    ]
+    return tuple(
+        sorted(
+            differences,
+            key=lambda each: (-(each.gained or timedelta(0)).total_seconds(), each.claim),
+        )
     )
 
 
@@ -234,24 +216,6 @@ def _start_difference(
     if before and after and before.starts_at and after.starts_at:
         gained = before.starts_at - after.starts_at
     return StartTimeChange(claim=uid, before=before, after=after, gained=gained)
-
-
-def _starts_earlier_after_change(
-    one: PredictedStartTime | None, other: PredictedStartTime | None
-) -> bool:
-    """Whether a claim that is pending in both starts sooner in the second."""
-    if one is None or other is None or other.starts_at is None:
-        return False
-    return one.starts_at is None or other.starts_at < one.starts_at
-
-
-def _sort_start_time_changes(differences: Sequence[StartTimeChange]) -> tuple[StartTimeChange, ...]:
-    return tuple(
-        sorted(
-            differences,
-            key=lambda each: (-(each.gained or timedelta(0)).total_seconds(), each.claim),
-        )
-    )
 
 
 def _require_in_snapshot(uid: str, known: Mapping[str, Subject], what: str) -> Subject:
@@ -323,9 +287,9 @@ def changes_from_json(written: Sequence[Mapping[str, Any]]) -> tuple[WhatIfChang
 
 
 class DryRunOutcome(StrEnum):
-    #: It would be placed immediately.
     """What would happen to the claim."""
 
+    #: It would be placed immediately.
     STARTS = "starts"
     #: Others would be evicted for it.
     RECLAIMS = "reclaims"
@@ -333,23 +297,14 @@ class DryRunOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DryRunEviction:
-    """A running claim that would be evicted for it."""
-
-    claim: RunningClaim
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimDryRun:
-    """The result of a dry run."""
-
     outcome: DryRunOutcome
     #: Where it would go; None unless it starts.
     placement: ClaimPlacement | None = None
     #: Why it would be pending; None if it would start.
     refusal: PendingClaim | None = None
-    stopping: tuple[DryRunEviction, ...] = ()
+    #: Running claims that would be evicted for it.
+    stopping: tuple[ClaimEviction, ...] = ()
 
 
 def dry_run_claim(
@@ -364,20 +319,9 @@ def dry_run_claim(
     placement = next((one for one in decided.placements if one.claim == claim.uid), None)
     if placement is not None:
         return ClaimDryRun(outcome=DryRunOutcome.STARTS, placement=placement)
-    stopping = _dry_run_evictions(decided.revocations, snapshot, beneficiary=claim.uid)
+    stopping = tuple(one for one in decided.revocations if one.beneficiary == claim.uid)
     return ClaimDryRun(
         outcome=DryRunOutcome.RECLAIMS if stopping else DryRunOutcome.PENDING,
         refusal=next((one for one in decided.pending if one.claim == claim.uid), None),
         stopping=stopping,
-    )
-
-
-def _dry_run_evictions(
-    revocations: tuple[ClaimEviction, ...], snapshot: SchedulingSnapshot, *, beneficiary: str
-) -> tuple[DryRunEviction, ...]:
-    running = {view.uid: view for view in snapshot.running}
-    return tuple(
-        DryRunEviction(claim=running[one.claim], reason=one.reason)
-        for one in revocations
-        if one.beneficiary == beneficiary
     )

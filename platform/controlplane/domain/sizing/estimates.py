@@ -69,8 +69,6 @@ _MAX_CARDS = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPart:
-    """One part of a card's memory."""
-
     #: ``weights``, ``cache`` …
     name: str
     bytes: Bytes

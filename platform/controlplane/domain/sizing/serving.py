@@ -73,8 +73,6 @@ PAGED = ServingTraits()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingWorkload:
-    """A serving configuration to estimate."""
-
     scheme: WeightScheme
     #: Tokens of the longest prompt and answer together.
     context: int

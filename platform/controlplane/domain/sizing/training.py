@@ -180,8 +180,6 @@ class LoraAdapter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingWorkload:
-    """A training configuration to estimate."""
-
     #: Examples per card and step.
     batch: int
     #: Tokens of the longest example.

@@ -31,8 +31,6 @@ _ONE_RUN_SPREAD = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingRunSize:
-    """Size of a training run."""
-
     rows: int
     epochs: float
     batch_size: int
@@ -102,8 +100,6 @@ TARGET = 0.6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFlopsUtilization:
-    """Model FLOPs utilization of a run."""
-
     #: Share of the peak rate, 0 to 1.
     mfu: float
     #: Operations for one token.

@@ -39,8 +39,6 @@ class BackupTableFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupManifest:
-    """The content of the backup."""
-
     format: int
     #: Version of the product that created it.
     product: str

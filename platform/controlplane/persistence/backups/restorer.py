@@ -164,7 +164,6 @@ def _check_constraints_after_migration(action: str, *_: object) -> None:
 
 
 def _undecryptable_secrets() -> list[UndecryptableSecrets]:
-    """Return the secrets that cannot be decrypted."""
     found = []
     for field in encryption.encrypted_fields():
         values = field.model._default_manager.values_list(field.attname, flat=True)

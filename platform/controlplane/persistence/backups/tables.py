@@ -73,7 +73,6 @@ def restore_table(table: BackupTableFile, *, folder: Path) -> int:
 
 
 def non_empty_tables() -> list[str]:
-    """Return the tables with rows."""
     return [name for name in table_names() if _has_rows(name)]
 
 

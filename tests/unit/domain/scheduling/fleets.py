@@ -12,6 +12,7 @@ from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.common.topology import Geometry
 from controlplane.domain.quotas.claims import WHOLE_CARD, GangShape, RoleShape
 from controlplane.domain.quotas.queues import QueueSnapshot
+from controlplane.domain.scheduling.node_table import NodeTable
 from controlplane.domain.scheduling.snapshots import (
     CardSelection,
     CardSnapshot,
@@ -49,7 +50,6 @@ def node(
     geometry: Geometry | None = None,
     domains: Mapping[str, str] | None = None,
     labels: Mapping[str, str] | None = None,
-    taints: Iterable[str] = (),
     binding: CardSelection = CardSelection.CARD,
 ) -> NodeSnapshot:
     """``memory`` in GiB, ``cpu`` in cores; the cards at the ``busy`` indices are held by somebody unknown."""
@@ -74,7 +74,6 @@ def node(
         geometries={chip: geometry} if geometry else {},
         domains=domains or {},
         labels=labels or {},
-        taints=frozenset(taints),
         binding=binding,
     )
 
@@ -108,7 +107,6 @@ def claim(
     priority: int = 0,
     minute: float = 0,
     selector: Mapping[str, str] | None = None,
-    tolerations: Iterable[str] = (),
     within: str = "",
     near: str = "",
     runtime: timedelta | None = None,
@@ -124,7 +122,6 @@ def claim(
         priority=priority,
         created_at=AT + timedelta(minutes=minute),
         selector=selector or {},
-        tolerations=frozenset(tolerations),
         within=within,
         near=near,
         runtime=runtime,
@@ -212,4 +209,14 @@ def _held(view: NodeSnapshot, holders: Mapping[str, str]) -> NodeSnapshot:
             replace(card, held_by=holders[card.uid]) if card.uid in holders else card
             for card in view.cards
         ),
+    )
+
+
+def free_cards(fleet: NodeTable, chip: str) -> int:
+    """Whole cards of the chip that a claim could be given now."""
+    free = fleet.free_whole_cards().tolist()
+    return sum(
+        count
+        for row, count in zip(fleet.rows, free, strict=True)
+        if row.chip == chip and row.node.accepts_workloads
     )

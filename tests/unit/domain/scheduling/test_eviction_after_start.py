@@ -43,7 +43,6 @@ def pending(chance: random.Random, number: int, at: datetime) -> ClaimSnapshot:
         priority=chance.randint(0, 2),
         within=chance.choice(["", "", "leaf"]),
         runtime=chance.choice([None, hours(1), hours(5)]),
-        tolerations=chance.choice([(), ("dedicated",)]),
     )
     return replace(asked, created_at=at)
 

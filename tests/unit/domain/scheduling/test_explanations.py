@@ -122,12 +122,7 @@ REFUSALS = {
             claims=[claim("x", selector={"pool": "train", "zone": "b"})],
         ),
         PendingReasonCode.NO_SUCH_NODE,
-        f"needs a node with {NPU}, the labels pool=train, zone=b and only tolerated taints; no node matches",
-    ),
-    "taints": (
-        snapshot(node("n", 4, taints=["spot"]), claims=[claim("x")]),
-        PendingReasonCode.NO_SUCH_NODE,
-        f"needs a node with {NPU}, the labels – and only tolerated taints; no node matches",
+        f"needs a node with {NPU} and the labels pool=train, zone=b; no node matches",
     ),
     "a domain": (
         snapshot(

@@ -81,7 +81,7 @@ def fleet() -> list[NodeSnapshot]:
     chosen = node("n3", 4, binding=CardSelection.NODE, domains={"leaf": "l1"})
     gpus = [
         node("g0", 4, chip=GPU),
-        node("g1", 4, chip=GPU, cluster="c2", taints=("dedicated",)),
+        node("g1", 4, chip=GPU, cluster="c2", labels={"pool": "dedicated"}),
     ]
     return [*rings, chosen, *gpus]
 
@@ -113,7 +113,7 @@ def requests(draw: st.DrawFn) -> ClaimSnapshot:
         priority=draw(st.integers(0, 2)),
         within=draw(st.sampled_from(["", "", "leaf"])),
         runtime=draw(st.sampled_from([None, hours(1), hours(5)])),
-        tolerations=draw(st.sampled_from([(), ("dedicated",)])),
+        selector=draw(st.sampled_from([{}, {}, {"pool": "dedicated"}])),
         user=draw(st.sampled_from(["", "ada", "bo"])),
     )
 

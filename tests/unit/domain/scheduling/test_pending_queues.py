@@ -196,7 +196,6 @@ def test_claims_are_of_a_kind_if_they_ask_the_same_of_the_same_queue() -> None:
         claim("b", queue="batch"),
         claim("b", chips=(GPU,)),
         claim("b", selector={"pool": "train"}),
-        claim("b", tolerations=["spot"]),
         claim("b", within="leaf"),
         claim("b", near="leaf"),
         claim("b", runtime=hours(1)),

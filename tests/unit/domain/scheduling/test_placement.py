@@ -28,6 +28,7 @@ from tests.unit.domain.scheduling.fleets import (
     NPU,
     RINGS,
     claim,
+    free_cards,
     node,
     role,
     running,
@@ -145,7 +146,7 @@ def test_nothing_stays_taken_when_the_gang_does_not_fit() -> None:
     fleet = NodeTable(snapshot(node("a", 4), node("b", 3)))
     placer = PlacementFinder(fleet)
     assert placer.place(claim("c", role(4, 2)), NPU) is None
-    assert fleet.free_cards(NPU) == 7
+    assert free_cards(fleet, NPU) == 7
     assert fleet.mark() == 0
 
 
@@ -203,7 +204,7 @@ def test_shares_fill_a_broken_card_before_they_break_a_whole_one() -> None:
     placer = PlacementFinder(fleet)
     for name in ("x", "y", "z"):
         assert placer.place(claim(name, role(1, share=300)), NPU)
-    assert fleet.free_cards(NPU) == 3
+    assert free_cards(fleet, NPU) == 3
 
 
 def test_a_claim_takes_only_cards_of_the_chip_that_was_asked_for() -> None:
@@ -224,12 +225,11 @@ def test_where_the_node_chooses_only_the_number_of_cards_is_told() -> None:
     assert (found[0].cards, found[0].count) == ((), 3)
 
 
-def test_labels_and_taints_are_kept_to() -> None:
-    nodes = [node("a", taints=("dedicated",)), node("b", labels={"pool": "fast"})]
-    assert where(placed(nodes, claim("c", role(8)))) == {"b": 1}
+def test_labels_are_kept_to() -> None:
+    nodes = [node("a"), node("b", labels={"pool": "fast"})]
+    assert where(placed(nodes, claim("c", role(8), selector={"pool": "fast"}))) == {"b": 1}
     assert placed(nodes, claim("c", role(8), selector={"pool": "slow"})) is None
-    tolerant = claim("c", role(8, 2), tolerations=("dedicated",))
-    assert set(where(placed(nodes, tolerant))) == {"a", "b"}
+    assert set(where(placed(nodes, claim("c", role(8, 2))))) == {"a", "b"}
 
 
 def test_the_same_gang_is_looked_for_again_only_after_something_was_given_back() -> None:

@@ -47,18 +47,15 @@ def test_a_guarantee_shows_who_gains_and_who_would_have_to_stop_for_it() -> None
     assert (gain.queue, gain.chip) == ("owner", CHIP)
     assert (gain.guaranteed_before, gain.guaranteed_after) == (0, 4)
     assert (gain.cards_now, gain.starting) == (4, ("wanting",))
-    (reclaim,) = effect.reclaims
-    assert (reclaim.queue, reclaim.cards, reclaim.chip) == ("borrower", 4, CHIP)
-    assert reclaim.beneficiary == "wanting"
+    (eviction,) = effect.evictions
     # The one that saved ten minutes ago loses less than the one that never did.
-    assert (reclaim.uid, reclaim.lost) == ("old", timedelta(minutes=10))
-    assert reclaim.lost_seconds == 600
+    assert (eviction.claim, eviction.beneficiary) == ("old", "wanting")
 
 
 def test_what_the_next_cycle_would_do_anyway_is_no_effect_of_the_change() -> None:
     effect = of(entitled(4), entitled(8))
 
-    assert not effect.reclaims
+    assert not effect.evictions
     (gain,) = effect.gains
     assert (gain.guaranteed_before, gain.guaranteed_after) == (4, 8)
     assert (gain.cards_now, gain.starting) == (0, ())
