@@ -49,6 +49,7 @@ _GENERIC = frozenset(
     {
         "platform/controlplane/ports/clusters.py",
         "platform/controlplane/domain/common/reasons.py",
+        "platform/controlplane/domain/common/spec_fields.py",
         "platform/controlplane/persistence/reasons.py",
     }
 )
@@ -96,12 +97,20 @@ def collect_codes() -> CollectedCodes:
     return found
 
 
+#: Constructors of values with a reason, whose code and template are their last positional arguments.
+_CONSTRUCTORS = frozenset({"FieldFinding.of", "FieldLimit.of"})
+
+
 def calls(tree: ast.AST) -> Iterator[ast.Call]:
-    """Calls of ``Reason``, and of exceptions that build their reason themselves."""
+    """Calls of ``Reason``, and of exceptions and constructors that build their reason themselves."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and (
-            ast.unparse(node.func) == "Reason" or _is_coded_error(node)
-        ):
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func)
+        if name in _CONSTRUCTORS:
+            reason = ast.Call(func=node.func, args=node.args[-2:], keywords=node.keywords)
+            yield ast.copy_location(reason, node)
+        elif name == "Reason" or _is_coded_error(node):
             yield node
 
 

@@ -17,7 +17,6 @@ from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
 from controlplane.domain.common.accelerators import Chip
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField
 from controlplane.domain.serving.model_kinds import ModelKind, Operation, model_kind
 from controlplane.domain.sizing import DEFAULT_ENGINE_MEMORY, EngineMemory
@@ -157,16 +156,14 @@ class ModelFacts:
         if not isinstance(length, int) or isinstance(length, bool):
             return
         if 0 < self.context_length < length:
-            yield FieldFinding(
+            yield FieldFinding.of(
+                field,
+                "engine.length.too_long",
+                "{field} must be ≤ {limit}, the context length of {model}, got {value}",
                 field=field,
-                message=Reason(
-                    "engine.length.too_long",
-                    "{field} must be ≤ {limit}, the context length of {model}, got {value}",
-                    field=field,
-                    limit=self.context_length,
-                    model=self.name,
-                    value=length,
-                ),
+                limit=self.context_length,
+                model=self.name,
+                value=length,
             )
 
 

@@ -151,10 +151,15 @@ def render_step_files(
 
 
 @cache
+def bundled_text(name: str) -> str:
+    """A file among ``programs``."""
+    folder = files("controlplane.adapters.engines.programs")
+    return folder.joinpath(name).read_text(encoding="utf-8")
+
+
 def read_bundled_program(name: str) -> str:
     """The text of a program that a Launch brings along."""
-    folder = files("controlplane.adapters.engines.programs")
-    return folder.joinpath(f"{name}.py").read_text(encoding="utf-8")
+    return bundled_text(f"{name}.py")
 
 
 @cache
@@ -171,19 +176,13 @@ def shape_rows_step(shape: str, *, split: str) -> CommandStep:
 
 def _step_document(step: CommandStep | CollectModelFilesStep) -> dict[str, Any]:
     if isinstance(step, CollectModelFilesStep):
-        render_step_files: dict[str, Any] = {
-            "collect": step.source,
-            "into": OUTPUTS,
-            "leader_only": True,
-        }
+        document: dict[str, Any] = {"collect": step.source, "into": OUTPUTS, "leader_only": True}
     else:
-        render_step_files = {"run": list(step.argv)}
-        if step.resumed:
-            render_step_files["resumed"] = list(step.resumed)
-        if step.leader_only:
-            render_step_files["leader_only"] = True
-        if step.folder:
-            render_step_files["folder"] = step.folder
-    if step.newest:
-        render_step_files["newest"] = step.newest
-    return render_step_files
+        document = {
+            "run": list(step.argv),
+            "resumed": list(step.resumed),
+            "leader_only": step.leader_only,
+            "folder": step.folder,
+        }
+    document["newest"] = step.newest
+    return {name: value for name, value in document.items() if value}

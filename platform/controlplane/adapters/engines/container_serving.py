@@ -242,54 +242,46 @@ class ContainerServingEngine(ContainerEngine):
         profile = self.profile()
         if model.format and model.format not in profile.formats:
             loads = ", ".join(sorted(profile.formats)) or NONE
-            yield FieldFinding(
-                field="model",
-                message=Reason(
-                    "engine.model.format_not_supported",
-                    "{model} is quantized ({scheme}) in the format {format}, which {engine} "
-                    "does not support; it supports {formats}",
-                    model=model.name,
-                    scheme=model.scheme or UNKNOWN,
-                    format=model.format,
-                    engine=profile.title,
-                    formats=loads,
-                ),
+            yield FieldFinding.of(
+                "model",
+                "engine.model.format_not_supported",
+                "{model} is quantized ({scheme}) in the format {format}, which {engine} "
+                "does not support; it supports {formats}",
+                model=model.name,
+                scheme=model.scheme or UNKNOWN,
+                format=model.format,
+                engine=profile.title,
+                formats=loads,
             )
         elif model.format and (reason := self.unsupported_weights_reason(model, chip=chip)):
-            yield FieldFinding(
-                field="model",
-                message=Reason(
-                    "engine.model.quantization_not_supported",
-                    "{model} is quantized as {scheme} in {format}: {reason}",
-                    model=model.name,
-                    scheme=model.scheme,
-                    format=model.format,
-                    reason=reason,
-                ),
+            yield FieldFinding.of(
+                "model",
+                "engine.model.quantization_not_supported",
+                "{model} is quantized as {scheme} in {format}: {reason}",
+                model=model.name,
+                scheme=model.scheme,
+                format=model.format,
+                reason=reason,
             )
         if model.architecture and model.kind not in profile.operations:
-            yield FieldFinding(
-                field="model",
-                message=Reason(
-                    "engine.model.kind_not_supported",
-                    "{model} is a {architecture} ({kind}); {engine} serves models of the kinds {kinds}",
-                    model=model.name,
-                    architecture=model.architecture,
-                    kind=model.kind or UNKNOWN,
-                    engine=profile.title,
-                    kinds=", ".join(sorted(profile.operations)),
-                ),
+            yield FieldFinding.of(
+                "model",
+                "engine.model.kind_not_supported",
+                "{model} is a {architecture} ({kind}); {engine} serves models of the kinds {kinds}",
+                model=model.name,
+                architecture=model.architecture,
+                kind=model.kind or UNKNOWN,
+                engine=profile.title,
+                kinds=", ".join(sorted(profile.operations)),
             )
         elif model.architecture and (reason := self.unsupported_model_reason(model, chip=chip)):
-            yield FieldFinding(
-                field="model",
-                message=Reason(
-                    "engine.model.architecture_not_supported",
-                    "{model} is a {architecture}, which is not supported: {reason}",
-                    model=model.name,
-                    architecture=model.architecture,
-                    reason=reason,
-                ),
+            yield FieldFinding.of(
+                "model",
+                "engine.model.architecture_not_supported",
+                "{model} is a {architecture}, which is not supported: {reason}",
+                model=model.name,
+                architecture=model.architecture,
+                reason=reason,
             )
 
     def _check_values(
@@ -303,25 +295,21 @@ class ContainerServingEngine(ContainerEngine):
         complete = self.normalise(task, spec)
         name, length = complete["model_name"], complete["context_length"]
         if not _MODEL_NAME.fullmatch(name):
-            yield FieldFinding(
-                field="model_name",
-                message=Reason(
-                    "engine.model_name.invalid",
-                    "model_name must be letters, digits and . _ : / - and begin with a "
-                    "letter or digit, got {name}",
-                    name=repr(name),
-                ),
+            yield FieldFinding.of(
+                "model_name",
+                "engine.model_name.invalid",
+                "model_name must be letters, digits and . _ : / - and begin with a "
+                "letter or digit, got {name}",
+                name=repr(name),
             )
         if model is not None and length is not None and 0 < model.context_length < length:
-            yield FieldFinding(
-                field="context_length",
-                message=Reason(
-                    "engine.context_length.too_long",
-                    "context_length must be ≤ {limit}, the context length of {model}, got {value}",
-                    limit=model.context_length,
-                    model=model.name,
-                    value=length,
-                ),
+            yield FieldFinding.of(
+                "context_length",
+                "engine.context_length.too_long",
+                "context_length must be ≤ {limit}, the context length of {model}, got {value}",
+                limit=model.context_length,
+                model=model.name,
+                value=length,
             )
         yield from _check_extra_arguments(
             complete, reserved=RESERVED_ARGUMENTS | self.reserved_arguments
@@ -360,14 +348,12 @@ def _check_extra_arguments(
             each.startswith((name, f"-{name}") if len(name) > _SHORT_OPTION else name)
             for each in reserved
         ):
-            yield FieldFinding(
-                field="extra_args",
-                message=Reason(
-                    "engine.extra_args.reserved",
-                    "{argument} cannot be set here: Ninefold sets the address, key, "
-                    "model, adapters, replica size and model code",
-                    argument=given,
-                ),
+            yield FieldFinding.of(
+                "extra_args",
+                "engine.extra_args.reserved",
+                "{argument} cannot be set here: Ninefold sets the address, key, "
+                "model, adapters, replica size and model code",
+                argument=given,
             )
 
 

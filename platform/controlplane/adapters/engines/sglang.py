@@ -102,10 +102,8 @@ class SglangEngine(ContainerServingEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "sglang"
+    engine_profile = PROFILE
     parsers = "sglang"
-
-    def profile(self) -> EngineProfile:
-        return PROFILE
 
     def limits(
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
@@ -113,28 +111,24 @@ class SglangEngine(ContainerServingEngine):
         if chip is None or chip.torch_device != _NPU:
             return ()
         return (
-            FieldLimit(
-                field="kv_precision",
-                values=("fp8",),
-                reason=Reason(
-                    "engine.sglang.kv_precision_not_supported",
-                    "SGLang does not support this KV cache format on {chip}",
-                    chip=chip.label,
-                ),
+            FieldLimit.of(
+                "kv_precision",
+                ("fp8",),
+                "engine.sglang.kv_precision_not_supported",
+                "SGLang does not support this KV cache format on {chip}",
+                chip=chip.label,
             ),
             *bfloat16_limits(chip),
         )
 
     def check_engine_rules(self, spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
         if ":" in spec["model_name"]:
-            yield FieldFinding(
-                field="model_name",
-                message=Reason(
-                    "engine.sglang.invalid_model_name",
-                    "model_name must not contain ':' for SGLang, which uses it to separate a "
-                    "model and its adapter, got {name}",
-                    name=repr(spec["model_name"]),
-                ),
+            yield FieldFinding.of(
+                "model_name",
+                "engine.sglang.invalid_model_name",
+                "model_name must not contain ':' for SGLang, which uses it to separate a "
+                "model and its adapter, got {name}",
+                name=repr(spec["model_name"]),
             )
 
     def unsupported_model_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
-from controlplane.domain.common.reasons import Reason, join_reasons
+from controlplane.domain.common.reasons import Parameter, Reason, join_reasons
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: Variables that steer the loader, the interpreter or the product itself.
@@ -36,6 +36,11 @@ class FieldFinding:
     field: str
     #: What was wrong with which value, and what would be right.
     message: str
+
+    @classmethod
+    def of(cls, field: str, code: str, template: str, /, **params: Parameter) -> Self:
+        """The finding whose message is that ``Reason``."""
+        return cls(field=field, message=Reason(code, template, **params))
 
 
 def describe_findings(findings: Iterable[FieldFinding]) -> str:
@@ -59,6 +64,13 @@ class FieldLimit:
     values: tuple[Any, ...] = ()
     #: The reason, worded to follow "not available:".
     reason: str
+
+    @classmethod
+    def of(
+        cls, field: str, values: tuple[Any, ...], code: str, template: str, /, **params: Parameter
+    ) -> Self:
+        """The limit with that ``Reason``."""
+        return cls(field=field, values=values, reason=Reason(code, template, **params))
 
 
 class FieldKind(StrEnum):
