@@ -97,6 +97,8 @@ def collect_codes() -> CollectedCodes:
     return found
 
 
+#: Attributes of errors beside their reason, unless a template has a placeholder of that name.
+_ATTRIBUTES = frozenset({"option"})
 #: Constructors of values with a reason, whose code and template are their last positional arguments.
 _CONSTRUCTORS = frozenset({"FieldFinding.of", "FieldLimit.of"})
 
@@ -174,6 +176,7 @@ def read_call(call: ast.Call, found: CollectedCodes) -> str | None:
     if len(literals) != len(call.args) or len(literals) != 2 or len(names) != len(call.keywords):
         return "a reason takes a literal code, a literal template and named parameters"
     code, template = literals
+    names -= _ATTRIBUTES - placeholders(template)
     if not _CODE.fullmatch(code):
         return f"{code!r} is not a code: lower case, 2 to 4 parts separated by dots"
     if (names or _PLACEHOLDER.search(template)) and placeholders(template) != names:

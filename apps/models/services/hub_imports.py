@@ -367,31 +367,25 @@ class RangeDownloader:
     def _range_body(self, answer: OutboundResponse, *, offset: int, last: int) -> bytes:
         if answer.status in (401, 403, 404):
             raise HubImportRefused(
-                Reason(
-                    "model_import.file.access_denied",
-                    "the hub refused {url} (status {status}); accept the terms of the "
-                    "repository on the hub, or check that the file still exists",
-                    url=self._url,
-                    status=answer.status,
-                )
+                "model_import.file.access_denied",
+                "the hub refused {url} (status {status}); accept the terms of the "
+                "repository on the hub, or check that the file still exists",
+                url=self._url,
+                status=answer.status,
             )
         whole = answer.status == 200 and offset == 0 and len(answer.body) == self._size
         if answer.status != 206 and not whole:
             raise HubUnreachable(
-                Reason(
-                    "model_import.range.unexpected_status",
-                    "the hub returned status {status} for a range request of a file",
-                    status=answer.status,
-                )
+                "model_import.range.unexpected_status",
+                "the hub returned status {status} for a range request of a file",
+                status=answer.status,
             )
         if not whole and len(answer.body) != last - offset + 1:
             raise HubUnreachable(
-                Reason(
-                    "model_import.range.size_mismatch",
-                    "the hub returned {received} bytes instead of the {requested} requested",
-                    received=len(answer.body),
-                    requested=last - offset + 1,
-                )
+                "model_import.range.size_mismatch",
+                "the hub returned {received} bytes instead of the {requested} requested",
+                received=len(answer.body),
+                requested=last - offset + 1,
             )
         return answer.body
 
@@ -409,11 +403,9 @@ class RangeDownloader:
                 return answer
             url = urljoin(url, answer.headers.get("location", ""))
         raise HubUnreachable(
-            Reason(
-                "model_import.redirects.too_many",
-                "the hub redirected more than {limit} times",
-                limit=_MAX_REDIRECTS,
-            )
+            "model_import.redirects.too_many",
+            "the hub redirected more than {limit} times",
+            limit=_MAX_REDIRECTS,
         )
 
     def _request_range(self, url: str, offset: int, last: int) -> OutboundResponse:

@@ -16,8 +16,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO, Protocol, runtime_checkable
 
+from controlplane.domain.common.reasons import CodedError
 
-class ArtifactError(Exception):
+
+class ArtifactError(CodedError):
     """The store refused or failed a call."""
 
 

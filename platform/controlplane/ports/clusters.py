@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, Protocol, runtime_checkable
 
-from controlplane.domain.common.reasons import Parameter, Reason
+from controlplane.domain.common.reasons import CodedError, Parameter, Reason
 from controlplane.domain.common.resources import Bytes, Resources
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.health.faults import FaultLevel, SignalOrigin
@@ -22,14 +22,8 @@ from controlplane.domain.quotas.queue_documents import Documents
 from controlplane.ports.launches import Launch
 
 
-class ClusterError(Exception):
-    """The cluster refused or failed a call; the message is fit for the user.
-
-    ``ClusterError("node.not_found", "there is no node {node}", node=name)`` has that ``Reason`` as its message.
-    """
-
-    def __init__(self, message: str, template: str = "", /, **params: Parameter) -> None:
-        super().__init__(Reason(message, template, **params) if template else message)
+class ClusterError(CodedError):
+    """The cluster refused or failed a call; the message is fit for the user."""
 
 
 class InvalidClusterOption(ClusterError):

@@ -17,6 +17,7 @@ from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
 from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.reasons import CodedError
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField
 from controlplane.domain.serving.model_kinds import ModelKind, Operation, model_kind
 from controlplane.domain.sizing import DEFAULT_ENGINE_MEMORY, EngineMemory
@@ -165,6 +166,10 @@ class ModelFacts:
                 model=self.name,
                 value=length,
             )
+
+
+class RenderRefused(CodedError, ValueError):
+    """A spec cannot be rendered for these placements or this model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
+from controlplane.domain.common.reasons import CodedError
 from controlplane.domain.registry.model_hubs import RepositoryListing
 from controlplane.ports.outbound_http import OutboundHttpClient
 
 
-class HubUnreachable(Exception):
+class HubUnreachable(CodedError):
     """No usable response; trying again later may help. The message describes the response."""
 
 

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from controlplane.domain.common.reasons import CodedError
 
-class OutboundFailed(Exception):
+
+class OutboundFailed(CodedError):
     """No complete response; the message names the step that failed."""
 
 

@@ -21,9 +21,9 @@ from importlib.resources import files
 from typing import Any
 
 from controlplane.domain.common.accelerators import Chip
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.jobs.parallelism import ParallelPlan, check_plan, parse_parallel_plan
 from controlplane.ports.adapter_registry import plugin_of_chip
+from controlplane.ports.engines import RenderRefused
 from controlplane.ports.launches import LaunchPlacement
 
 #: The arguments of ``torchrun``; ``programs/run_steps.py`` replaces a name by its value in each replica.
@@ -36,7 +36,7 @@ TORCHRUN_ARGUMENTS = (
 _FIRST_PORT, _PORTS = 20_000, 10_000
 
 
-class InvalidParallelPlan(ValueError):
+class InvalidParallelPlan(RenderRefused):
     """The parallel plan does not fit the cards."""
 
 
@@ -60,11 +60,9 @@ def processes_per_replica(placements: Sequence[LaunchPlacement]) -> int:
     if len(counts) != 1:
         found = ", ".join(f"{each.node}: {len(each.cards)}" for each in placements)
         raise InvalidParallelPlan(
-            Reason(
-                "engine.cards.unequal_nodes",
-                "every node of a job must provide the same number of cards; got {cards}",
-                cards=found,
-            )
+            "engine.cards.unequal_nodes",
+            "every node of a job must provide the same number of cards; got {cards}",
+            cards=found,
         )
     return counts.pop()
 

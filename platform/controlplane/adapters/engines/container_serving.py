@@ -18,7 +18,7 @@ from controlplane.adapters.engines import container_commands, container_engine, 
 from controlplane.adapters.engines.container_engine import ContainerEngine, resolve_precision
 from controlplane.domain.common import spec_fields
 from controlplane.domain.common.accelerators import Chip
-from controlplane.domain.common.reasons import NONE, UNKNOWN, Reason
+from controlplane.domain.common.reasons import NONE, UNKNOWN
 from controlplane.domain.common.spec_fields import FieldFinding, SpecField
 from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.domain.serving.lifecycle import STOP_GRACE
@@ -33,6 +33,7 @@ from controlplane.ports.engines import (
     ROLES,
     EngineTask,
     ModelFacts,
+    RenderRefused,
     RenderRequest,
     ServedAdapter,
 )
@@ -195,18 +196,16 @@ class ContainerServingEngine(ContainerEngine):
     def render(self, request: RenderRequest) -> Launch:
         """The Launch of one replica; each of its placements is a node.
 
-        :raises ValueError: if it spans nodes and the engine cannot, if nodes give different numbers of cards, or
-            if the plan does not multiply out to the cards.
+        :raises RenderRefused: if it spans nodes and the engine cannot, if nodes give different numbers of cards,
+            or if the plan does not multiply out to the cards.
         """
         if len(request.placements) > 1 and self.one_node_because:
-            raise ValueError(
-                Reason(
-                    "engine.replica.multi_node_not_supported",
-                    "a replica of {engine} must run on one node, got {nodes}: {reason}",
-                    engine=self.profile().title,
-                    nodes=len(request.placements),
-                    reason=self.one_node_because,
-                )
+            raise RenderRefused(
+                "engine.replica.multi_node_not_supported",
+                "a replica of {engine} must run on one node, got {nodes}: {reason}",
+                engine=self.profile().title,
+                nodes=len(request.placements),
+                reason=self.one_node_because,
             )
         spec = self.normalise(request.task, request.spec)
         cards = container_commands.processes_per_replica(request.placements) * len(

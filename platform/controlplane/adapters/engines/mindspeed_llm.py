@@ -21,7 +21,13 @@ from controlplane.adapters.engines.container_training import (
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
-from controlplane.ports.engines import ArgumentVerification, EngineProfile, EngineTask, ModelFacts
+from controlplane.ports.engines import (
+    ArgumentVerification,
+    EngineProfile,
+    EngineTask,
+    ModelFacts,
+    RenderRefused,
+)
 
 _NEEDED = (
     "num_hidden_layers",
@@ -437,8 +443,9 @@ class MindSpeedLlmEngine(ContainerTrainingEngine):
     def translate(self, settings: TrainingSettings) -> TrainingSteps:
         model = settings.model
         if model is None:
-            raise ValueError(
-                Reason("engine.mindspeed_llm.model_required", "MindSpeed-LLM requires a model")
+            raise RenderRefused(
+                "engine.mindspeed_llm.model_required",
+                "MindSpeed-LLM requires a model",
             )
         resumes = settings.continues
         steps: tuple[

@@ -19,6 +19,7 @@ from controlplane.ports.engines import (
     EngineProfile,
     EngineTask,
     ModelFacts,
+    RenderRefused,
     RenderRequest,
 )
 from controlplane.ports.launches import Launch
@@ -146,24 +147,20 @@ class MsModelSlimEngine(ContainerEngine):
         It is given its recipe as a file, never as a scheme's name: without a recipe that suits exactly it would
         ask on its standard input whether another will do.
 
-        :raises ValueError: unless there is exactly one placement and the model's architecture is known.
+        :raises RenderRefused: unless there is exactly one placement and the model's architecture is known.
         """
         if len(request.placements) != 1:
-            raise ValueError(
-                Reason(
-                    "engine.msmodelslim.multi_node_not_supported",
-                    "msModelSlim must run on one node, got {nodes}",
-                    nodes=len(request.placements),
-                )
+            raise RenderRefused(
+                "engine.msmodelslim.multi_node_not_supported",
+                "msModelSlim must run on one node, got {nodes}",
+                nodes=len(request.placements),
             )
         architecture = request.model.architecture if request.model else ""
         if architecture not in MODEL_TYPES:
-            raise ValueError(
-                Reason(
-                    "engine.msmodelslim.adapter_missing",
-                    "msModelSlim has no adapter for {architecture}",
-                    architecture=architecture or "an unknown model",
-                )
+            raise RenderRefused(
+                "engine.msmodelslim.adapter_missing",
+                "msModelSlim has no adapter for {architecture}",
+                architecture=architecture or "an unknown model",
             )
         spec = self.normalise(request.task, request.spec)
         shared, differing = container_commands.chip_variables(request.chip, request.placements)

@@ -25,6 +25,7 @@ from controlplane.ports.engines import (
     EngineTask,
     LoraSupport,
     ModelFacts,
+    RenderRefused,
 )
 
 #: Starts the server with the key from the environment: its own option would show it to every process.
@@ -165,19 +166,17 @@ class SglangEngine(ContainerServingEngine):
     def translate(self, settings: ServingSettings) -> ServingCommand:
         """The replica's nodes run the same command; all of them answer ``/health``.
 
-        :raises ValueError: if copies of the model are to be placed on several nodes.
+        :raises RenderRefused: if copies of the model are to be placed on several nodes.
         """
         spec, plan = settings.spec, settings.plan
         if plan.data > 1 and settings.nodes > 1:
-            raise ValueError(
-                Reason(
-                    "engine.sglang.multi_node_data_parallelism",
-                    "SGLang requires the {copies} copies of parallel.data on one node, got "
-                    "{nodes} nodes: set parallel.data to 1 and increase the replicas of the "
-                    "deployment",
-                    copies=plan.data,
-                    nodes=settings.nodes,
-                )
+            raise RenderRefused(
+                "engine.sglang.multi_node_data_parallelism",
+                "SGLang requires the {copies} copies of parallel.data on one node, got "
+                "{nodes} nodes: set parallel.data to 1 and increase the replicas of the "
+                "deployment",
+                copies=plan.data,
+                nodes=settings.nodes,
             )
         argv = ["{python}", f"{{work}}/{_START}", "--model-path", MODEL]
         argv += ["--served-model-name", spec["model_name"]]

@@ -21,6 +21,7 @@ from controlplane.ports.engines import (
     EngineProfile,
     EngineTask,
     ModelFacts,
+    RenderRefused,
 )
 
 #: Architectures of embedding models that it names (docs/source/en/supported_models.md).
@@ -151,16 +152,14 @@ class TeiEngine(ContainerServingEngine):
         )
 
     def translate(self, settings: ServingSettings) -> ServingCommand:
-        """:raises ValueError: if the replica has more than one card."""
+        """:raises RenderRefused: if the replica has more than one card."""
         spec = settings.spec
         if settings.plan.cards > 1:
-            raise ValueError(
-                Reason(
-                    "engine.tei.too_many_cards",
-                    "Text Embeddings Inference uses one card of a replica, got {cards}: set 1 card and "
-                    "increase the replicas of the deployment",
-                    cards=settings.plan.cards,
-                )
+            raise RenderRefused(
+                "engine.tei.too_many_cards",
+                "Text Embeddings Inference uses one card of a replica, got {cards}: set 1 card and "
+                "increase the replicas of the deployment",
+                cards=settings.plan.cards,
             )
         length = settings.model.context_length if settings.model is not None else 0
         argv = [_PROGRAM, "--model-id", MODEL]

@@ -30,6 +30,7 @@ from controlplane.ports.engines import (
     EngineProfile,
     EngineTask,
     ModelFacts,
+    RenderRefused,
 )
 
 #: Pipelines from text to image that its table of models names for Ascend, and the network of each, by which the
@@ -167,17 +168,15 @@ class VllmOmniEngine(ContainerServingEngine):
         )
 
     def translate(self, settings: ServingSettings) -> ServingCommand:
-        """:raises ValueError: if a model of speech has more than one card."""
+        """:raises RenderRefused: if a model of speech has more than one card."""
         spec = settings.spec
         is_speech = settings.model is not None and settings.model.kind is ModelKind.SPEECH
         if is_speech and settings.plan.cards > 1:
-            raise ValueError(
-                Reason(
-                    "engine.vllm_omni.too_many_cards",
-                    "vLLM-Omni uses one card of a replica for speech, got {cards}: set 1 card and "
-                    "increase the replicas of the deployment",
-                    cards=settings.plan.cards,
-                )
+            raise RenderRefused(
+                "engine.vllm_omni.too_many_cards",
+                "vLLM-Omni uses one card of a replica for speech, got {cards}: set 1 card and "
+                "increase the replicas of the deployment",
+                cards=settings.plan.cards,
             )
         # No --shutdown-timeout: its parser has it from vLLM, but its server stops the stages without a time-out.
         argv = ["vllm", "serve", MODEL, "--omni", "--served-model-name", spec["model_name"]]

@@ -56,6 +56,16 @@ class Reason(str):
         return _rebuild, (self.code, self.template, dict(self.params))
 
 
+class CodedError(Exception):
+    """An error whose message is a reason, which it may be given in parts.
+
+    ``NodeError("node.not_found", "there is no node {node}", node=name)`` has that ``Reason`` as its message.
+    """
+
+    def __init__(self, message: str, template: str = "", /, **params: Parameter) -> None:
+        super().__init__(Reason(message, template, **params) if template else message)
+
+
 class FieldRefused(Exception):
     """A request is refused; ``field`` names the invalid value, or is empty."""
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import CodedError, Reason
 from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.registry.versions import ModelRefused, check_files
 
@@ -36,7 +36,7 @@ MAX_FILE_SIZE = 1 << 40
 _MAX_PATH_LENGTH = 300
 
 
-class HubImportRefused(Exception):
+class HubImportRefused(CodedError):
     """The repository cannot be imported; the message says why."""
 
 

@@ -55,7 +55,6 @@ from controlplane.adapters.artifacts.s3.uploads import (
     put_object,
     split_parts,
 )
-from controlplane.domain.common.reasons import Reason
 from controlplane.ports.artifacts import (
     Blob,
     BlobDownload,
@@ -402,11 +401,9 @@ def _read_and_hash(parts: Iterable[bytes]) -> UploadedContent:
 
 def _vanished(key: str) -> StorageUnavailable:
     return StorageUnavailable(
-        Reason(
-            "artifact.upload.vanished",
-            "{key} was deleted while it was being stored; repeat the upload",
-            key=key,
-        )
+        "artifact.upload.vanished",
+        "{key} was deleted while it was being stored; repeat the upload",
+        key=key,
     )
 
 
