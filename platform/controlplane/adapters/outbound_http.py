@@ -165,9 +165,7 @@ class HttpOutbound:
             ) from error
         if not found:
             raise OutboundFailed(
-                "egress.host.no_address",
-                "the host name {host} has no address",
-                host=target.host,
+                "egress.host.no_address", "the host name {host} has no address", host=target.host
             )
         return found
 
@@ -189,9 +187,7 @@ class HttpOutbound:
                 if time.monotonic() >= until:
                     _raise_unreachable(target, address, error)
         raise OutboundFailed(
-            "egress.host.no_address",
-            "the host name {host} has no address",
-            host=target.host,
+            "egress.host.no_address", "the host name {host} has no address", host=target.host
         )
 
     def _open_connection(

@@ -43,9 +43,7 @@ def check_digest(*, expected: str | None, digest: str, size: int) -> None:
 
 def blob_missing(digest: str) -> BlobMissing:
     return BlobMissing(
-        "artifact.blob.not_found",
-        "blob {digest} does not exist in this store",
-        digest=digest,
+        "artifact.blob.not_found", "blob {digest} does not exist in this store", digest=digest
     )
 
 

@@ -444,8 +444,7 @@ class MindSpeedLlmEngine(ContainerTrainingEngine):
         model = settings.model
         if model is None:
             raise RenderRefused(
-                "engine.mindspeed_llm.model_required",
-                "MindSpeed-LLM requires a model",
+                "engine.mindspeed_llm.model_required", "MindSpeed-LLM requires a model"
             )
         resumes = settings.continues
         steps: tuple[
