@@ -191,11 +191,9 @@ class ChipPlugin(Protocol):
 
     def chips(self) -> tuple[Chip, ...]:
         """Every supported chip of this vendor."""
-        ...
 
     def environment(self, chip: Chip, *, cards: tuple[int, ...]) -> Mapping[str, str]:
         """Variables that restrict a process to those cards of its node, and that its libraries need."""
-        ...
 
 
 RINGS = "ninefold.io/rings"

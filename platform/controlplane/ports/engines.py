@@ -206,21 +206,17 @@ class Engine(Protocol):
 
     def environment(self) -> EngineEnvironment | None:
         """Software that a cluster without images installs; None where the engine comes as an image only."""
-        ...
 
     def fields(self, task: EngineTask) -> tuple[SpecField, ...]:
         """What can be set, with labels, limits and defaults, for forms and API descriptions."""
-        ...
 
     def unsupported_reason(self, task: EngineTask, chip: Chip) -> str:
         """Empty if it runs that task on the chip; otherwise the reason why not."""
-        ...
 
     def limits(
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
         """Choices of the fields that this engine, chip or model cannot honour, with the reason of each."""
-        ...
 
     def check(
         self,
@@ -231,18 +227,14 @@ class Engine(Protocol):
         model: ModelFacts | None,
     ) -> tuple[FieldFinding, ...]:
         """Everything wrong with the spec, its limits included; empty means that it can be rendered."""
-        ...
 
     def recommended_values(
         self, task: EngineTask, *, model: ModelFacts | None
     ) -> Mapping[str, Any]:
         """Values that suit this model better than the defaults; used where a spec sets none."""
-        ...
 
     def normalise(self, task: EngineTask, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         """The spec with every default written out. The result is what a job keeps and shows."""
-        ...
 
     def render(self, request: RenderRequest) -> Launch:
         """The Launch of a checked spec. The same request gives the same Launch."""
-        ...

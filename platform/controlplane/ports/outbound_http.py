@@ -38,7 +38,6 @@ class OutboundHttpClient(Protocol):
 
         :raises EgressRefused: if the policy forbids it.
         """
-        ...
 
     def fetch(
         self, url: str, *, headers: Mapping[str, str] | None = None, largest: int | None = None
@@ -48,10 +47,8 @@ class OutboundHttpClient(Protocol):
         :raises EgressRefused: if the policy forbids the URL or an address that it leads to.
         :raises OutboundFailed: if no whole answer came in time, or it was too large.
         """
-        ...
 
     def post(
         self, url: str, *, body: bytes, headers: Mapping[str, str] | None = None
     ) -> OutboundResponse:
         """POST, with the same refusals as :meth:`fetch`."""
-        ...

@@ -84,4 +84,3 @@ class TelemetrySource(Protocol):
 
         :raises TelemetryFailed: if nothing at all could be read.
         """
-        ...
