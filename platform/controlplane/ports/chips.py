@@ -72,7 +72,7 @@ class CollectiveSettings:
     #: The library, for example ``NCCL`` or ``HCCL``.
     library: str
     #: The name of torch's backend for it; empty where unknown.
-    torch_backend: str
+    torch_backend: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
