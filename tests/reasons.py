@@ -51,7 +51,11 @@ _GENERIC = frozenset(
     }
 )
 #: Functions whose last positions are a code and a template.
-_CODED_FUNCTIONS = frozenset({"field_finding", "_config_refusal", "self._add_finding"})
+_CODED_FUNCTIONS = frozenset(
+    {"field_finding", "FieldLimit.of", "_config_refusal", "self._add_finding"}
+)
+#: Attributes of errors beside their reason, unless a template has a placeholder of that name.
+_ATTRIBUTES = frozenset({"field", "option"})
 
 
 @dataclass(slots=True)
@@ -83,7 +87,7 @@ def collect_codes() -> CollectedCodes:
             if "/migrations/" in name:
                 continue
             tree = ast.parse(path.read_text(encoding="utf-8"))
-            if any(path.match(each) for each in _MESSAGE_SOURCES) and "/fakes/" not in name:
+            if any(path.match(each) for each in _MESSAGE_SOURCES):
                 found.violations += [
                     f"{name}:{line}: {text} is a message without a code: write a Reason"
                     for line, text in plain_messages(tree)
@@ -169,9 +173,8 @@ def read_call(call: ast.Call, found: CollectedCodes) -> str | None:
     code, template = literals
     if not _CODE.fullmatch(code):
         return f"{code!r} is not a code: lower case, 2 to 4 parts separated by dots"
-    if ast.unparse(call.func) != "Reason" and "{field}" not in template:
-        # The field of a ``FieldRefused`` is no parameter of its reason.
-        names.discard("field")
+    if ast.unparse(call.func) != "Reason":
+        names -= _ATTRIBUTES - placeholders(template)
     named_later = ast.unparse(call.func) == "ReasonTemplate"
     if (
         not named_later

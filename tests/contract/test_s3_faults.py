@@ -256,6 +256,16 @@ def test_setting_aside_that_is_interrupted_loses_nothing(bucket: Bucket) -> None
         bucket.store.delete(digest_of(SMALL))
 
 
+def test_a_large_object_is_copied_in_parts(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("controlplane.adapters.artifacts.s3.store.LARGEST_COPY", PART)
+    digest = bucket.store.put(in_chunks(LARGE)).digest
+    bucket.store.set_aside(digest)
+    assert all("sha256/" not in key for key in sorted(bucket.keys()))
+    with bucket.store.open(digest) as content:
+        assert content.read() == LARGE
+    assert bucket.uploads() == []
+
+
 def test_unfinished_uploads_are_aborted_when_they_are_old(bucket: Bucket) -> None:
     with pytest.raises(ConnectionResetError):
         bucket.store.put(left_after(LARGE[: 2 * PART]), expected=digest_of(LARGE))

@@ -19,7 +19,8 @@ import ninefold_runtime
 from controlplane.adapters.engines.transformers import TransformersEngine
 from controlplane.adapters.engines.transformers.engine import runtime_spec
 from controlplane.ports.engines import EngineTask
-from ninefold_runtime.samples import addresses, tiny_models
+from ninefold_runtime.samples import tiny_models
+from tests import sample_addresses as addresses
 from tests.engine.preloaded_runtime import ForkedProcess, start_runtime
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -50,47 +50,37 @@ def fetch_json(
         answer = outbound.fetch(url, headers=headers)
     except OutboundFailed as failure:
         raise HubUnreachable(
-            Reason(
-                "model_import.hub.unreachable",
-                "the model hub cannot be reached: {error}",
-                error=str(failure),
-            )
+            "model_import.hub.unreachable",
+            "the model hub cannot be reached: {error}",
+            error=str(failure),
         ) from failure
     if answer.status == 404:
         raise HubImportRefused(
-            Reason(
-                "model_import.repository.not_found",
-                "the model hub has no {repository}",
-                repository=about,
-            )
+            "model_import.repository.not_found",
+            "the model hub has no {repository}",
+            repository=about,
         )
     if answer.status in (401, 403):
         raise HubImportRefused(
-            Reason(
-                "model_import.repository.not_readable",
-                "the model hub refuses access to {repository}; it may not exist, or its owner requires "
-                "consent: accept the terms on the hub and set a token of that account",
-                repository=about,
-            )
+            "model_import.repository.not_readable",
+            "the model hub refuses access to {repository}; it may not exist, or its owner requires "
+            "consent: accept the terms on the hub and set a token of that account",
+            repository=about,
         )
     if answer.status != 200:
         raise HubUnreachable(
-            Reason(
-                "model_import.response.unexpected_status",
-                "the model hub responded to {repository} with status {status}",
-                repository=about,
-                status=answer.status,
-            )
+            "model_import.response.unexpected_status",
+            "the model hub responded to {repository} with status {status}",
+            repository=about,
+            status=answer.status,
         )
     try:
         return json.loads(answer.body), answer
     except (ValueError, RecursionError):
         raise HubUnreachable(
-            Reason(
-                "model_import.response.not_json",
-                "the response of the model hub to {repository} is not JSON",
-                repository=about,
-            )
+            "model_import.response.not_json",
+            "the response of the model hub to {repository} is not JSON",
+            repository=about,
         ) from None
 
 
@@ -133,11 +123,9 @@ class HuggingFaceHub:
         commit = text_or_empty(found.get("sha")) if isinstance(found, Mapping) else ""
         if not re.fullmatch(r"[0-9a-f]{40}", commit):
             raise HubUnreachable(
-                Reason(
-                    "model_import.response.commit_missing",
-                    "the response of the model hub has no commit of {repository}",
-                    repository=about,
-                )
+                "model_import.response.commit_missing",
+                "the response of the model hub has no commit of {repository}",
+                repository=about,
             )
         files = self._list_files(outbound, f"{base}/tree/{commit}?recursive=true", headers, about)
         return RepositoryListing(commit=commit, files=tuple(files))
@@ -158,21 +146,17 @@ class HuggingFaceHub:
             page = urljoin(url, following[1])
             if headers and not is_same_origin(before=url, after=page):
                 raise HubUnreachable(
-                    Reason(
-                        "model_import.response.other_host",
-                        "the next page of the files of {repository} is on another host; the token is not "
-                        "sent there",
-                        repository=about,
-                    )
+                    "model_import.response.other_host",
+                    "the next page of the files of {repository} is on another host; the token is not "
+                    "sent there",
+                    repository=about,
                 )
             url = page
         raise HubUnreachable(
-            Reason(
-                "model_import.repository.too_many_files",
-                "{repository} has more than {limit} files, the maximum",
-                repository=about,
-                limit=MAX_FILES,
-            )
+            "model_import.repository.too_many_files",
+            "{repository} has more than {limit} files, the maximum",
+            repository=about,
+            limit=MAX_FILES,
         )
 
     def file_url(self, *, address: str, repository: str, commit: str, path: str) -> str:
@@ -225,12 +209,10 @@ class ModelScopeHub:
             raise HubUnreachable(_no_files(about))
         if found.get("Code") != 200:
             raise HubImportRefused(
-                Reason(
-                    "model_import.repository.refused",
-                    "the model hub refuses {repository}: {detail}",
-                    repository=about,
-                    detail=text_or_empty(found.get("Message"))[:200],
-                )
+                "model_import.repository.refused",
+                "the model hub refuses {repository}: {detail}",
+                repository=about,
+                detail=text_or_empty(found.get("Message"))[:200],
             )
         data = found.get("Data")
         entries = data.get("Files") if isinstance(data, Mapping) else None

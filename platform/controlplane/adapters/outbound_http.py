@@ -24,7 +24,6 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 from urllib3.response import HTTPResponse
 
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.outbound.egress import Address, EgressPolicy, EgressTarget, parse_target
 from controlplane.ports.outbound_http import OutboundFailed, OutboundResponse
 
@@ -130,11 +129,9 @@ class HttpOutbound:
         except _FAULTS as error:
             if not deadline.passed and not isinstance(error, TimeoutError):
                 raise OutboundFailed(
-                    Reason(
-                        "egress.response.interrupted",
-                        "the connection was closed before the response was complete: {error}",
-                        error=str(error),
-                    )
+                    "egress.response.interrupted",
+                    "the connection was closed before the response was complete: {error}",
+                    error=str(error),
                 ) from error
             deadline.passed = True
         finally:
@@ -142,11 +139,9 @@ class HttpOutbound:
         # A truncated response of unknown length looks like a complete one.
         if deadline.passed:
             raise OutboundFailed(
-                Reason(
-                    "egress.response.timeout",
-                    "no complete response within {seconds} s",
-                    seconds=f"{self._seconds:g}",
-                )
+                "egress.response.timeout",
+                "no complete response within {seconds} s",
+                seconds=f"{self._seconds:g}",
             )
         return OutboundResponse(
             status=response.status,
@@ -163,20 +158,14 @@ class HttpOutbound:
             found = self._resolve(target.host, target.port)
         except (OSError, UnicodeError) as error:
             raise OutboundFailed(
-                Reason(
-                    "egress.host.not_resolved",
-                    "the host name {host} cannot be resolved: {error}",
-                    host=target.host,
-                    error=str(error),
-                )
+                "egress.host.not_resolved",
+                "the host name {host} cannot be resolved: {error}",
+                host=target.host,
+                error=str(error),
             ) from error
         if not found:
             raise OutboundFailed(
-                Reason(
-                    "egress.host.no_address",
-                    "the host name {host} has no address",
-                    host=target.host,
-                )
+                "egress.host.no_address", "the host name {host} has no address", host=target.host
             )
         return found
 
@@ -198,9 +187,7 @@ class HttpOutbound:
                 if time.monotonic() >= until:
                     _raise_unreachable(target, address, error)
         raise OutboundFailed(
-            Reason(
-                "egress.host.no_address", "the host name {host} has no address", host=target.host
-            )
+            "egress.host.no_address", "the host name {host} has no address", host=target.host
         )
 
     def _open_connection(
@@ -232,11 +219,9 @@ def _read_content(response: HTTPResponse, *, largest: int) -> bytes:
         chunks += chunk
         if len(chunks) > largest:
             raise OutboundFailed(
-                Reason(
-                    "egress.response.too_large",
-                    "the response is larger than {limit} bytes",
-                    limit=largest,
-                )
+                "egress.response.too_large",
+                "the response is larger than {limit} bytes",
+                limit=largest,
             )
     return bytes(chunks)
 
@@ -271,20 +256,16 @@ class _ConnectionDeadline:
 def _raise_unreachable(target: EgressTarget, address: Address, error: Exception) -> NoReturn:
     if isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
         raise OutboundFailed(
-            Reason(
-                "egress.certificate.not_trusted",
-                "the certificate of {host} is not trusted: {error}",
-                host=target.host,
-                error=str(error),
-            )
+            "egress.certificate.not_trusted",
+            "the certificate of {host} is not trusted: {error}",
+            host=target.host,
+            error=str(error),
         ) from error
     raise OutboundFailed(
-        Reason(
-            "egress.host.unreachable",
-            "{host} ({address}, port {port}) cannot be reached: {error}",
-            host=target.host,
-            address=str(address),
-            port=target.port,
-            error=str(error),
-        )
+        "egress.host.unreachable",
+        "{host} ({address}, port {port}) cannot be reached: {error}",
+        host=target.host,
+        address=str(address),
+        port=target.port,
+        error=str(error),
     ) from error

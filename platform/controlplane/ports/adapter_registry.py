@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from controlplane.domain.common.accelerators import Chip, ChipKind
-from controlplane.domain.common.reasons import NONE, Reason
+from controlplane.domain.common.reasons import NONE, ReasonedError
 from controlplane.domain.common.topology import Geometry, InvalidCardGroups
 from controlplane.domain.outbound.egress import EgressPolicy
 from controlplane.ports.adapter_options import AdapterOptions, InvalidOption, adapter_options
@@ -35,7 +35,7 @@ from controlplane.ports.telemetry import TelemetryError, TelemetrySource
 TEST_ADAPTER = "fake"
 
 
-class AdapterNotFound(LookupError):
+class AdapterNotFound(ReasonedError, LookupError):
     """No installed package provides an adapter of that name."""
 
 
@@ -45,13 +45,11 @@ def _load_plugin(group: str, name: str) -> Any:
     if not found:
         known = ", ".join(sorted(entry.name for entry in entry_points(group=group))) or NONE
         raise AdapterNotFound(
-            Reason(
-                "adapter.name.not_installed",
-                "no {group} adapter is called {name}; installed: {adapters}",
-                group=group,
-                name=repr(name),
-                adapters=known,
-            )
+            "adapter.name.not_installed",
+            "no {group} adapter is called {name}; installed: {adapters}",
+            group=group,
+            name=repr(name),
+            adapters=known,
         )
     return next(iter(found)).load()
 

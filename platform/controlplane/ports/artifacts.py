@@ -60,49 +60,39 @@ class ArtifactStore(Protocol):
         :raises ArtifactError: if ``expected`` is given and the content differs.
         :raises StorageFull: if the disk is full.
         """
-        ...
 
     def size(self, digest: str) -> int:
         """:raises BlobMissing: if it is not here."""
-        ...
 
     def open(self, digest: str) -> BinaryIO:
         """:raises BlobMissing: if it is not here."""
-        ...
 
     def materialise(self, digest: str, destination: Path) -> None:
         """Make the blob readable at ``destination`` without its reader being able to change the stored one.
 
         :raises BlobMissing: if it is not here.
         """
-        ...
 
     def delete(self, digest: str) -> None:
         """Delete at once, set aside or not. A missing one is no error."""
-        ...
 
     def blobs(self, *, after: str = "") -> Iterator[StoredBlob]:
         """Every blob with a digest greater than ``after``, in the order of digests.
 
         One that is set aside is marked so; one that has been stored again since is listed twice.
         """
-        ...
 
     def set_aside(self, digest: str) -> None:
         """Mark it as unreferenced. Storing, opening or materialising restores it. A missing one is no error."""
-        ...
 
     def bring_back(self, digest: str) -> None:
         """Undo ``set_aside``. A missing one is no error."""
-        ...
 
     def discard(self, digest: str) -> None:
         """Delete what is set aside under that digest, and nothing else. A missing one is no error."""
-        ...
 
     def delete_unfinished_writes(self, *, before: datetime) -> int:
         """Delete files that crashed writers left before that instant; return their bytes."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +119,6 @@ class SigningStore(Protocol):
         :raises BlobMissing: if it is not here.
         :raises StorageUnavailable: if the store does not answer.
         """
-        ...
 
 
 class UploadIncomplete(ArtifactError):
@@ -169,14 +158,12 @@ class UploadSigningStore(Protocol):
 
         :raises StorageUnavailable: if the store does not answer.
         """
-        ...
 
     def sign_upload(self, reference: str, *, size: int) -> tuple[UploadPart, ...]:
         """New URLs for all parts of a started upload; parts that were uploaded stay.
 
         :raises StorageUnavailable: if the store has no credentials.
         """
-        ...
 
     def complete_upload(self, reference: str, *, digest: str, size: int) -> Blob:
         """Verify what was uploaded and store it under its digest; until then it is visible to nobody.
@@ -187,11 +174,9 @@ class UploadSigningStore(Protocol):
         :raises UploadIncomplete: if parts are missing, or size or digest differ; nothing stays behind.
         :raises StorageUnavailable: if the store does not answer.
         """
-        ...
 
     def abort_upload(self, reference: str) -> None:
         """Delete what was uploaded; its URLs are useless from then on. A repeated call has no effect.
 
         :raises StorageUnavailable: if the store does not answer.
         """
-        ...

@@ -72,7 +72,7 @@ class CollectiveSettings:
     #: The library, for example ``NCCL`` or ``HCCL``.
     library: str
     #: The name of torch's backend for it; empty where unknown.
-    torch_backend: str
+    torch_backend: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,11 +191,9 @@ class ChipPlugin(Protocol):
 
     def chips(self) -> tuple[Chip, ...]:
         """Every supported chip of this vendor."""
-        ...
 
     def environment(self, chip: Chip, *, cards: tuple[int, ...]) -> Mapping[str, str]:
         """Variables that restrict a process to those cards of its node, and that its libraries need."""
-        ...
 
 
 RINGS = "ninefold.io/rings"

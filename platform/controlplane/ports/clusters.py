@@ -1,7 +1,8 @@
 """The cluster port: where Launches run.
 
-Every method is safe to repeat. ``launch`` creates if absent, ``stop`` and ``remove`` tolerate "gone",
-``observe`` reports what is there and never changes it. One contract suite
+Every method is safe to repeat: ``launch`` creates if absent, ``stop`` and ``remove`` tolerate "gone", ``observe``
+reports what is there and never changes it. Every method that calls the cluster raises ``ClusterError`` if the
+cluster does not answer or refuses. One contract suite
 (``tests/contract/test_cluster_contract.py``) runs on every adapter.
 """
 
@@ -195,18 +196,15 @@ class ClusterAdapter(Protocol):
     @property
     def runs_images(self) -> bool:
         """Whether it starts containers; otherwise it runs only what brings a software environment."""
-        ...
 
     def inventory(self) -> tuple[ObservedNode, ...]:
         """Every node with its cards, in name order.
 
         :raises ClusterUnavailable: if the cluster does not answer.
         """
-        ...
 
     def isolation(self) -> str:
         """What keeps work apart from the product, as a sentence; starts with "not isolated" where nothing does."""
-        ...
 
     def launch(self, launch: Launch) -> None:
         """Start it if nothing of that name exists; else do nothing.
@@ -214,47 +212,39 @@ class ClusterAdapter(Protocol):
         :raises LaunchRefused: if it can never run.
         :raises ClusterUnavailable: if the cluster does not answer; nothing partial stays behind.
         """
-        ...
 
     def observe(self, names: Collection[str]) -> Mapping[str, ObservedLaunch]:
         """The named Launches that exist. A name that is absent here was removed or never launched."""
-        ...
 
     def names(self) -> frozenset[str]:
         """Every Launch that exists here, ended ones included until they are removed."""
-        ...
 
     def stop(self, name: str, *, grace: timedelta) -> None:
         """Ask every process to save and end; kill what is left of each group after ``grace``.
 
         Returns at once. Repeating it never extends the first grace period.
         """
-        ...
 
     def remove(self, name: str) -> None:
         """Forget an ended Launch and delete its working folder.
 
         :raises ClusterError: if it has not ended.
         """
-        ...
 
     def disk_usage_by_launch(self, names: Collection[str]) -> Mapping[str, Bytes]:
         """Bytes on disk that removing each of the named Launches would free; missing ones are left out.
 
         Inputs do not count: they belong to the artifact store.
         """
-        ...
 
     def log(self, name: str, *, role: str, index: int, offset: int, limit: int) -> LogChunk:
         """Up to ``limit`` bytes of a replica's output from ``offset``; a negative offset counts from the end.
 
         An unknown Launch or replica gives an empty complete chunk.
         """
-        ...
 
     def endpoint(self, name: str, *, role: str, index: int, port: str) -> ReplicaEndpoint | None:
         """Where that port can be reached; None until it has been assigned."""
-        ...
 
 
 class CheckVerdict(StrEnum):
@@ -356,7 +346,6 @@ class LocatableCluster(Protocol):
 
         The cluster is not called. Workloads are found again exactly while all of it stays the same.
         """
-        ...
 
 
 @runtime_checkable
@@ -366,7 +355,6 @@ class DownloadingCluster(Protocol):
     @property
     def downloads_inputs(self) -> bool:
         """Whether Launches need ``downloads``, because the cluster has no folder of the artifact store."""
-        ...
 
 
 @runtime_checkable
@@ -376,7 +364,6 @@ class EphemeralCluster(Protocol):
     @property
     def loses_checkpoints(self) -> bool:
         """Whether no folder outlives a process, so that a later attempt does not find its checkpoints."""
-        ...
 
 
 @runtime_checkable
@@ -389,7 +376,6 @@ class WeightCachingCluster(DownloadingCluster, Protocol):
     @property
     def weight_cache_limit(self) -> Bytes | None:
         """Bytes of the weight cache of a node; None where a node has none."""
-        ...
 
 
 @runtime_checkable
@@ -397,36 +383,19 @@ class InspectableCluster(Protocol):
     """A cluster that can be inspected: version, checks, objects, events and nodes."""
 
     def version(self) -> str:
-        """Of its API, as it calls it.
-
-        :raises ClusterError: if it does not answer or refuses.
-        """
-        ...
+        """Of its API, as it calls it."""
 
     def checks(self) -> tuple[ClusterCheck, ...]:
         """What it needs for our work, in a fixed order. A cluster that does not answer fails one check."""
-        ...
 
     def objects(self, name: str) -> tuple[ClusterObject, ...]:
-        """The Launch's objects there.
-
-        :raises ClusterError: if it does not answer or refuses.
-        """
-        ...
+        """The Launch's objects there."""
 
     def events(self, name: str) -> tuple[ClusterEvent, ...]:
-        """What happened to the Launch's objects, the newest first.
-
-        :raises ClusterError: if it does not answer or refuses.
-        """
-        ...
+        """What happened to the Launch's objects, the newest first."""
 
     def node(self, name: str) -> NodeInspection | None:
-        """One node; None if there is no such node.
-
-        :raises ClusterError: if it does not answer or refuses.
-        """
-        ...
+        """One node; None if there is no such node."""
 
 
 @runtime_checkable
@@ -446,7 +415,6 @@ class WatchableCluster(Protocol):
         ``launches_changed`` gets names of Launches that may have changed; all of them after each full listing.
         ``alive`` is called whenever the connection has proved itself, at least twice a minute while it is healthy.
         """
-        ...
 
 
 @runtime_checkable
@@ -454,11 +422,7 @@ class TeamIsolatingCluster(Protocol):
     """A cluster on which objects of its own separate teams from each other and from the rest of the network."""
 
     def reconcile_isolation(self) -> None:
-        """Bring those objects up to date for every team, also where an earlier release created them.
-
-        :raises ClusterError: if it does not answer or refuses.
-        """
-        ...
+        """Bring those objects up to date for every team, also where an earlier release created them."""
 
 
 @runtime_checkable
@@ -477,21 +441,12 @@ class QueueSyncingCluster(Protocol):
         :raises ClusterError: if it would refuse a part of the tree, in which case nothing was changed; or if it
             does not answer or refuses, and what was done until then stays.
         """
-        ...
 
     def sync_priority_classes(self, classes: Mapping[str, int]) -> None:
-        """Create a priority class for each value, by display name; a removed one stays.
-
-        :raises ClusterError: if it does not answer or refuses.
-        """
-        ...
+        """Create a priority class for each value, by display name; a removed one stays."""
 
     def sync_topology(self) -> None:
-        """Publish the network topology of the nodes, unless another controller does.
-
-        :raises ClusterError: if it does not answer or refuses.
-        """
-        ...
+        """Publish the network topology of the nodes, unless another controller does."""
 
 
 #: The code of a signal that a node has been without heartbeat for too long.
@@ -554,7 +509,6 @@ class DiagnosableCluster(Protocol):
 
         :raises ClusterUnavailable: if it does not answer: then nothing is known of any card.
         """
-        ...
 
 
 @runtime_checkable
@@ -569,11 +523,6 @@ class TaintableCluster(Protocol):
         :return: whether our taint is present; not if the node is deleted, or has another installation's.
         :raises ClusterError: if it does not answer or refuses.
         """
-        ...
 
     def untaint_node(self, node: str) -> None:
-        """Remove our taint; without one, or without such a node, nothing happens.
-
-        :raises ClusterError: if it does not answer or refuses.
-        """
-        ...
+        """Remove our taint; without one, or without such a node, nothing happens."""

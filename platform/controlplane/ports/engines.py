@@ -17,8 +17,13 @@ from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
 
 from controlplane.domain.common.accelerators import Chip
-from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField
+from controlplane.domain.common.reasons import ReasonedError
+from controlplane.domain.common.spec_fields import (
+    FieldFinding,
+    FieldLimit,
+    SpecField,
+    field_finding,
+)
 from controlplane.domain.serving.model_kinds import ModelKind, Operation, model_kind
 from controlplane.domain.sizing import DEFAULT_ENGINE_MEMORY, EngineMemory
 from controlplane.ports.launches import EngineEnvironment, InputArtifact, Launch, LaunchPlacement
@@ -157,17 +162,19 @@ class ModelFacts:
         if not isinstance(length, int) or isinstance(length, bool):
             return
         if 0 < self.context_length < length:
-            yield FieldFinding(
+            yield field_finding(
+                field,
+                "engine.length.too_long",
+                "{field} must be ≤ {limit}, the context length of {model}, got {value}",
                 field=field,
-                message=Reason(
-                    "engine.length.too_long",
-                    "{field} must be ≤ {limit}, the context length of {model}, got {value}",
-                    field=field,
-                    limit=self.context_length,
-                    model=self.name,
-                    value=length,
-                ),
+                limit=self.context_length,
+                model=self.name,
+                value=length,
             )
+
+
+class RenderRefused(ReasonedError, ValueError):
+    """A spec cannot be rendered for these placements or this model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,21 +211,17 @@ class Engine(Protocol):
 
     def environment(self) -> EngineEnvironment | None:
         """Software that a cluster without images installs; None where the engine comes as an image only."""
-        ...
 
     def fields(self, task: EngineTask) -> tuple[SpecField, ...]:
         """What can be set, with labels, limits and defaults, for forms and API descriptions."""
-        ...
 
     def unsupported_reason(self, task: EngineTask, chip: Chip) -> str:
         """Empty if it runs that task on the chip; otherwise the reason why not."""
-        ...
 
     def limits(
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
         """Choices of the fields that this engine, chip or model cannot honour, with the reason of each."""
-        ...
 
     def check(
         self,
@@ -229,18 +232,14 @@ class Engine(Protocol):
         model: ModelFacts | None,
     ) -> tuple[FieldFinding, ...]:
         """Everything wrong with the spec, its limits included; empty means that it can be rendered."""
-        ...
 
     def recommended_values(
         self, task: EngineTask, *, model: ModelFacts | None
     ) -> Mapping[str, Any]:
         """Values that suit this model better than the defaults; used where a spec sets none."""
-        ...
 
     def normalise(self, task: EngineTask, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         """The spec with every default written out. The result is what a job keeps and shows."""
-        ...
 
     def render(self, request: RenderRequest) -> Launch:
         """The Launch of a checked spec. The same request gives the same Launch."""
-        ...

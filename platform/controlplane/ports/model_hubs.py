@@ -26,12 +26,10 @@ class ModelHub(Protocol):
     @property
     def title(self) -> str:
         """Display name."""
-        ...
 
     @property
     def address(self) -> str:
         """Where it is, unless a mirror is set."""
-        ...
 
     @property
     def default_revision(self) -> str: ...
@@ -51,12 +49,9 @@ class ModelHub(Protocol):
         :raises HubUnreachable: if the hub does not answer as it should.
         :raises EgressRefused: if the policy forbids the address.
         """
-        ...
 
     def file_url(self, *, address: str, repository: str, commit: str, path: str) -> str:
         """Answers GET with the content, possibly by redirects, and understands ``Range``."""
-        ...
 
     def headers(self, *, token: str) -> Mapping[str, str]:
         """For calls to the hub itself; never sent to where a redirect leads."""
-        ...

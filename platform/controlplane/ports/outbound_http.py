@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from controlplane.domain.common.reasons import ReasonedError
 
-class OutboundFailed(Exception):
+
+class OutboundFailed(ReasonedError):
     """No complete response; the message names the step that failed."""
 
 
@@ -36,7 +38,6 @@ class OutboundHttpClient(Protocol):
 
         :raises EgressRefused: if the policy forbids it.
         """
-        ...
 
     def fetch(
         self, url: str, *, headers: Mapping[str, str] | None = None, largest: int | None = None
@@ -46,10 +47,8 @@ class OutboundHttpClient(Protocol):
         :raises EgressRefused: if the policy forbids the URL or an address that it leads to.
         :raises OutboundFailed: if no whole answer came in time, or it was too large.
         """
-        ...
 
     def post(
         self, url: str, *, body: bytes, headers: Mapping[str, str] | None = None
     ) -> OutboundResponse:
         """POST, with the same refusals as :meth:`fetch`."""
-        ...

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from controlplane.domain.common.reasons import Parameter, ReasonedError
 from controlplane.domain.outbound.egress import parse_target
 from controlplane.domain.telemetry.metrics import CardMetricsReading
 
@@ -19,14 +20,16 @@ if TYPE_CHECKING:
     from controlplane.domain.telemetry.metric_batches import MetricBatch
 
 
-class TelemetryError(Exception):
+class TelemetryError(ReasonedError):
     """An adapter cannot be used with its options; the message names the option and what would be right.
 
     ``option`` is its path, such as ``targets[0].url``; empty if it is none in particular.
     """
 
-    def __init__(self, message: str, *, option: str = "") -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, template: str = "", /, *, option: str = "", **params: Parameter
+    ) -> None:
+        super().__init__(message, template, **params)
         self.option = option
 
 
@@ -81,4 +84,3 @@ class TelemetrySource(Protocol):
 
         :raises TelemetryFailed: if nothing at all could be read.
         """
-        ...

@@ -1,1 +1,1 @@
-"""Datasets that ship with the product, and the programs that made them."""
+"""A dataset that ships with the product, and tiny models."""

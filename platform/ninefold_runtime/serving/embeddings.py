@@ -55,11 +55,9 @@ class Embedder(Protocol):
 
     def count_tokens(self, inputs: Sequence[EmbeddingInput]) -> list[int]:
         """Of each input, untruncated, with the special tokens that the model adds to texts."""
-        ...
 
     def embed(self, inputs: Sequence[EmbeddingInput]) -> Vectors:
         """One row for each input."""
-        ...
 
 
 def parse_embedding_request(body: bytes) -> EmbeddingRequest:

@@ -67,7 +67,6 @@ class ImageGenerator(Protocol):
 
     def generate(self, request: ImageRequest, cancelled: threading.Event) -> list[bytes]:
         """The images as PNG."""
-        ...
 
 
 def parse_image_request(body: bytes) -> ImageRequest:

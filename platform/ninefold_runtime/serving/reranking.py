@@ -50,11 +50,9 @@ class Reranker(Protocol):
 
     def count_tokens(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
         """Of each query with its document, untruncated."""
-        ...
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """The relevance of each document to its query."""
-        ...
 
 
 def parse_rerank_request(body: bytes) -> RerankRequest:

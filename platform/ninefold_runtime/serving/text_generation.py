@@ -104,7 +104,6 @@ class TextGenerator(Protocol):
         self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]]
     ) -> list[int]:
         """:raises RequestRejected: if the model's chat template refuses the messages or has no tools."""
-        ...
 
     def encode_images(
         self,
@@ -117,17 +116,14 @@ class TextGenerator(Protocol):
 
         :raises RequestRejected: as ``encode_chat``, or if the model reads no images, or not these.
         """
-        ...
 
     def encode_text(self, text: str) -> list[int]: ...
 
     def check_tokens(self, tokens: Sequence[int]) -> None:
         """:raises RequestRejected: if the model does not have one of the tokens."""
-        ...
 
     def check_grammar(self, grammar: str, *, param: str) -> None:
         """:raises RequestRejected: if the grammar is not one that answers can be constrained to."""
-        ...
 
     def generate(
         self,
@@ -136,7 +132,6 @@ class TextGenerator(Protocol):
         cancelled: threading.Event,
     ) -> None:
         """Emit the answers as they come. Called from one thread only."""
-        ...
 
 
 _INCOMPLETE = "\ufffd"

@@ -77,13 +77,11 @@ class Transcriber(Protocol):
 
     def check_language(self, language: str) -> None:
         """:raises RequestRejected: if the model does not know it."""
-        ...
 
     def transcribe(
         self, request: TranscriptionRequest, cancelled: threading.Event
     ) -> Transcription:
         """:raises RequestRejected: if the audio cannot be read or is too long."""
-        ...
 
 
 def parse_transcription_request(form: Mapping[str, str], audio: bytes) -> TranscriptionRequest:

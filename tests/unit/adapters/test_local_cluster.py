@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from controlplane.adapters.clusters.local.launch_records import (
     ProcessIsolation,
 )
 from controlplane.domain.common.resources import MIB, Bytes, Millicpu, Resources
+from controlplane.ports.artifacts import BlobDownload
 from controlplane.ports.clusters import ExitCause, ReplicaPhase
 from controlplane.ports.launches import (
     EngineEnvironment,
@@ -113,6 +115,27 @@ def test_a_record_comes_back_from_its_json_as_it_was(tmp_path: Path) -> None:
     read = read_json(tmp_path / "launch.json")
     assert read is not None
     assert LocalLaunchRecord.from_json(read) == record
+
+
+def test_a_record_of_an_earlier_release_is_read() -> None:
+    record = LocalLaunchRecord(
+        launch=LAUNCH,
+        instance="ab",
+        separation=ProcessIsolation.NONE,
+        account=None,
+        python="python3",
+        log_limit=MIB,
+        ports_from=1,
+        ports_to=2,
+        artifacts_kind="filesystem",
+    )
+    written = record.to_json()
+    del written["cache_limit"], written["launch"]["shares_checkpoints"]
+    digest = f"sha256:{'0' * 64}"
+    written["launch"]["downloads"] = {digest: ["https://s3.example/blob", 3]}
+    read = LocalLaunchRecord.from_json(written)
+    blob = BlobDownload(url="https://s3.example/blob", size=3)
+    assert read == replace(record, launch=replace(LAUNCH, downloads={digest: blob}))
 
 
 def test_a_state_comes_back_as_it_was(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from controlplane.adapters.engines import container_engine
+from controlplane.adapters.engines.container_engine import ContainerEngine
 from controlplane.ports.adapter_registry import all_chips, plugin_of_chip
 from controlplane.ports.engines import EngineProfile
 
@@ -25,49 +26,42 @@ H800, T4, NPU, CPU = (
 )
 
 
+def engine(name: str = "trainer", profile: EngineProfile = PROFILE) -> ContainerEngine:
+    found = ContainerEngine()
+    found.name, found.engine_profile = name, profile
+    return found
+
+
 def wrong(asked: str, *, profile: EngineProfile = PROFILE, chip: str = "nvidia-h800") -> str:
-    spec = {"engine_version": asked}
-    found = container_engine.check_engine_version(
-        profile, spec, engine="trainer", chip=all_chips()[chip]
+    found = engine("trainer", profile).check_version(
+        {"engine_version": asked}, chip=all_chips()[chip]
     )
     return found[0].message if found else ""
 
 
 def test_the_chips_own_image_goes_before_its_vendors() -> None:
-    assert (
-        container_engine.engine_image(PROFILE, engine="trainer", chip=H800, spec={})
-        == "trainer:1.4.0-cuda"
-    )
-    assert (
-        container_engine.engine_image(PROFILE, engine="trainer", chip=T4, spec={})
-        == "trainer:1.4.0-old-cuda"
-    )
+    assert engine().image(H800, {}) == "trainer:1.4.0-cuda"
+    assert engine().image(T4, {}) == "trainer:1.4.0-old-cuda"
 
 
 def test_a_version_that_is_asked_for_names_the_image() -> None:
     spec = {"engine_version": "1.5"}
-    assert (
-        container_engine.engine_image(PROFILE, engine="trainer", chip=H800, spec=spec)
-        == "trainer:1.5-cuda"
-    )
+    assert engine().image(H800, spec) == "trainer:1.5-cuda"
 
 
 def test_a_chip_without_an_image_is_told_by_its_name() -> None:
-    assert container_engine.engine_image(PROFILE, engine="trainer", chip=CPU, spec={}) == ""
-    reason = container_engine.missing_image(PROFILE, engine="trainer", chip=CPU)
+    assert engine().image(CPU, {}) == ""
+    reason = engine().missing_image_reason(CPU)
     assert reason == "no image of Trainer is known for CPU"
-    assert container_engine.missing_image(PROFILE, engine="trainer", chip=NPU) == ""
+    assert engine().missing_image_reason(NPU) == ""
 
 
 def test_a_vendor_that_knows_an_image_adds_it(monkeypatch: pytest.MonkeyPatch) -> None:
     plugin = plugin_of_chip(CPU)
     profile = replace(plugin.profile(), images={"trainer": "cpu/trainer:1.4.0"})
     monkeypatch.setattr(type(plugin), "profile", lambda _self: profile)
-    assert (
-        container_engine.engine_image(PROFILE, engine="trainer", chip=CPU, spec={})
-        == "cpu/trainer:1.4.0"
-    )
-    assert container_engine.engine_image(PROFILE, engine="other", chip=CPU, spec={}) == ""
+    assert engine().image(CPU, {}) == "cpu/trainer:1.4.0"
+    assert engine("other").image(CPU, {}) == ""
 
 
 def test_an_image_of_the_chip_plugin_replaces_the_engines_own(
@@ -76,15 +70,12 @@ def test_an_image_of_the_chip_plugin_replaces_the_engines_own(
     plugin = plugin_of_chip(NPU)
     profile = replace(plugin.profile(), images={"trainer": "example/trainer:1.4.0-own"})
     monkeypatch.setattr(type(plugin), "profile", lambda _self: profile)
-    assert (
-        container_engine.engine_image(PROFILE, engine="trainer", chip=NPU, spec={})
-        == "example/trainer:1.4.0-own"
-    )
+    assert engine().image(NPU, {}) == "example/trainer:1.4.0-own"
 
 
 def test_a_chip_that_no_plugin_brought_has_no_image() -> None:
     stranger = replace(CPU, name="stranger", vendor="nobody")
-    assert container_engine.engine_image(PROFILE, engine="trainer", chip=stranger, spec={}) == ""
+    assert engine().image(stranger, {}) == ""
 
 
 @pytest.mark.parametrize("asked", ["1.2", "1.4.0", "1.9.9rc1"])

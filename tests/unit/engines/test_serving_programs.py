@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 
 from controlplane.adapters.engines import container_commands
-from controlplane.adapters.engines.mindie import start_script_text
 
 KEY = "k3y-of-the-replica"
 SECONDS = 120.0
@@ -128,7 +127,9 @@ class Mindie:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.configuration = folder / "config.json"
-        (folder / "start.sh").write_text(start_script_text(), encoding="utf-8")
+        (folder / "start.sh").write_text(
+            container_commands.bundled_text("start_mindie.sh"), encoding="utf-8"
+        )
         self.configuration.write_text("{}", encoding="utf-8")
         self.configuration.chmod(0o444)
         self.program("programs/chmod", "echo Read-only file system >&2; exit 1")

@@ -148,10 +148,7 @@ def parsers(facts: ModelFacts) -> str:
     family = model_family(facts)
     if family is None:
         return "- - - -"
-    names = (
-        getattr(family, engine).of(kind) for engine in ("vllm", "sglang") for kind in ParserKind
-    )
-    return " ".join(name or "-" for name in names)
+    return " ".join(name or "-" for name in (*family.vllm, *family.sglang))
 
 
 def test_a_family_is_told_by_files_and_catalog_and_never_by_a_name() -> None:
@@ -200,15 +197,17 @@ WITHOUT_FAMILY = {
 
 def test_every_parser_has_a_family_or_is_known_to_have_none() -> None:
     for engine, kinds in WITHOUT_FAMILY.items():
-        for kind, names in kinds.items():
-            used = {getattr(family, engine).of(kind) for family in FAMILIES}
+        for place, kind in enumerate(ParserKind):
+            names = kinds[kind]
+            used = {getattr(family, engine)[place] for family in FAMILIES}
             assert set(MIN_VERSIONS[engine][kind]) - used == set(names.split()), (engine, kind)
 
 
 def test_every_parser_of_a_family_has_a_first_release_that_the_plug_in_accepts() -> None:
     for engine, kinds in MIN_VERSIONS.items():
-        for kind, releases in kinds.items():
-            names = {getattr(family, engine).of(kind) for family in FAMILIES} - {""}
+        for place, kind in enumerate(ParserKind):
+            releases = kinds[kind]
+            names = {getattr(family, engine)[place] for family in FAMILIES} - {""}
             assert names <= set(releases), (engine, kind)
             refused = {
                 release

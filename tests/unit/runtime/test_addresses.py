@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ninefold_runtime.samples import addresses
+from tests import sample_addresses as addresses
 
 SHIPPED = (files("ninefold_runtime.samples") / "data" / "addresses.jsonl").read_bytes()
 ROWS: list[dict[str, str]] = [json.loads(line) for line in SHIPPED.splitlines()]

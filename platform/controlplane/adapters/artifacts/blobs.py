@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from controlplane.domain.common.reasons import Reason
 from controlplane.ports.artifacts import ArtifactError, BlobMissing, StorageFull
 
 DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
@@ -23,11 +22,9 @@ def parse_digest(digest: str) -> str:
     found = DIGEST.fullmatch(digest)
     if found is None:
         raise ArtifactError(
-            Reason(
-                "artifact.blob.invalid_digest",
-                "a digest must be sha256:<64 hex>, got {digest}",
-                digest=repr(digest),
-            )
+            "artifact.blob.invalid_digest",
+            "a digest must be sha256:<64 hex>, got {digest}",
+            digest=repr(digest),
         )
     return found[1]
 
@@ -36,23 +33,17 @@ def check_digest(*, expected: str | None, digest: str, size: int) -> None:
     """:raises ArtifactError: if a digest is expected and the content has another one."""
     if expected is not None and digest != expected:
         raise ArtifactError(
-            Reason(
-                "artifact.blob.digest_mismatch",
-                "digest mismatch: expected {expected}, got {digest} for {size} bytes",
-                expected=expected,
-                size=size,
-                digest=digest,
-            )
+            "artifact.blob.digest_mismatch",
+            "digest mismatch: expected {expected}, got {digest} for {size} bytes",
+            expected=expected,
+            size=size,
+            digest=digest,
         )
 
 
 def blob_missing(digest: str) -> BlobMissing:
     return BlobMissing(
-        Reason(
-            "artifact.blob.not_found",
-            "blob {digest} does not exist in this store",
-            digest=digest,
-        )
+        "artifact.blob.not_found", "blob {digest} does not exist in this store", digest=digest
     )
 
 
@@ -64,10 +55,8 @@ def translate_disk_errors(folder: Path) -> Iterator[None]:
     except OSError as failure:
         if failure.errno in _FULL:
             raise StorageFull(
-                Reason(
-                    "artifact.storage.full",
-                    "no space left for artifacts in {folder}",
-                    folder=str(folder),
-                )
+                "artifact.storage.full",
+                "no space left for artifacts in {folder}",
+                folder=str(folder),
             ) from failure
         raise

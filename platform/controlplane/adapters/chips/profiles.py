@@ -61,30 +61,8 @@ def read_vendor(folder: Path) -> VendorData:
     top = read_toml_file(folder / PROFILE)
     vendor = top.required("vendor")
     labels = top.section("labels") or TomlSection({}, at=top.at)
-    faults = folder / FAULTS
-    profile = VendorProfile(
-        vendor=vendor,
-        title=top.required("title"),
-        collectives=_parse_collectives(top.section("collectives")),
-        torch_build=top.text("torch_build"),
-        torch_plugin=top.text("torch_plugin"),
-        setup_scripts=_setup_scripts(top),
-        resource_patterns=top.texts("resource_patterns"),
-        model_labels=labels.texts("model"),
-        memory_label=labels.text("memory"),
-        count_label=labels.text("count"),
-        layout_label=labels.text("layout"),
-        layouts={name: _parse_geometry(section) for name, section in top.sections("layouts")},
-        runtime_variable=top.text("runtime_variable"),
-        no_devices=top.text("no_devices"),
-        reserved_variables=top.texts("reserved_variables"),
-        pods=_parse_pod_extras(top.section("pods")),
-        exporter=_parse_exporter(top.section("exporter")),
-        faults=parse_fault_map(read_toml_file(faults)) if faults.is_file() else FaultMap(),
-        images=top.text_map("images"),
-        run_on_hardware=top.take("run_on_hardware", bool, default=False),
-        sources=top.texts("sources"),
-    )
+    pods, exporter = top.section("pods"), top.section("exporter")
+    collectives, faults = top.section("collectives"), folder / FAULTS
     defaults = top.take("usual", dict, {})
     chips = tuple(
         _parse_chip(
@@ -98,8 +76,22 @@ def read_vendor(folder: Path) -> VendorData:
         for chip in _chips_of_slice_profiles(section, chips)
     ]
     environment = top.text_map("environment")
+    profile = top.build(
+        VendorProfile,
+        vendor=vendor,
+        title=top.required("title"),
+        collectives=collectives.build(CollectiveSettings) if collectives else None,
+        setup_scripts=_setup_scripts(top),
+        model_labels=labels.texts("model"),
+        memory_label=labels.text("memory"),
+        count_label=labels.text("count"),
+        layout_label=labels.text("layout"),
+        layouts={name: _parse_geometry(section) for name, section in top.sections("layouts")},
+        pods=_parse_pod_extras(pods) if pods else VendorPodSettings(),
+        exporter=_parse_exporter(exporter) if exporter else None,
+        faults=parse_fault_map(read_toml_file(faults)) if faults.is_file() else FaultMap(),
+    )
     labels.done()
-    top.done()
     return VendorData(profile=profile, chips=(*chips, *slices), environment=environment)
 
 
@@ -136,16 +128,6 @@ class VendorFileChipPlugin:
         return variables
 
 
-def _parse_collectives(section: TomlSection | None) -> CollectiveSettings | None:
-    if section is None:
-        return None
-    found = CollectiveSettings(
-        library=section.required("library"), torch_backend=section.text("torch_backend")
-    )
-    section.done()
-    return found
-
-
 def _setup_scripts(section: TomlSection) -> tuple[str, ...]:
     scripts = section.texts("setup_scripts")
     for script in scripts:
@@ -157,67 +139,28 @@ def _setup_scripts(section: TomlSection) -> tuple[str, ...]:
     return scripts
 
 
-def _parse_pod_extras(section: TomlSection | None) -> VendorPodSettings:
-    if section is None:
-        return VendorPodSettings()
+def _parse_pod_extras(section: TomlSection) -> VendorPodSettings:
     config_map = section.section("config_map") or TomlSection({}, at=section.at)
-    extras = VendorPodSettings(
-        labels=section.text_map("labels"),
-        annotations=section.text_map("annotations"),
-        device_annotation=section.text("device_annotation"),
-        device_name=section.text("device_name"),
-        host_paths=section.texts("host_paths"),
-        groups=section.sizes("groups"),
-        host_network_across_nodes=section.take("host_network_across_nodes", bool, default=False),
-        families=section.text_map("families"),
+    extras = section.build(
+        VendorPodSettings,
         config_map=config_map.text("name"),
         config_map_data=config_map.text_map("data"),
         config_map_labels=config_map.text_map("labels"),
         config_map_at=config_map.text("at"),
     )
     config_map.done()
-    section.done()
     return extras
 
 
-def _parse_exporter(section: TomlSection | None) -> Exporter | None:
-    if section is None:
-        return None
-    exporter = Exporter(
-        name=section.required("name"),
-        port=section.whole("port") or None,
-        card_label=section.text("card_label"),
-        index_label=section.text("index_label"),
-        node_label=section.text("node_label"),
-        slice_label=section.text("slice_label"),
-        series={metric: _parse_series(each) for metric, each in section.sections("series")},
-        fault_base=section.whole("fault_base", 10),
-        verified=section.take("verified", bool, default=True),
-    )
-    section.done()
-    return exporter
-
-
-def _parse_series(section: TomlSection) -> ExporterSeries:
-    series = ExporterSeries(
-        names=section.texts("names") or section.refuse("names", "is required: names of series"),
-        scale=section.number("scale") or 1.0,
-        labels=section.text_map("labels"),
-        absent=section.values("absent"),
-    )
-    section.done()
-    return series
+def _parse_exporter(section: TomlSection) -> Exporter:
+    series = {name: each.build(ExporterSeries) for name, each in section.sections("series")}
+    return section.build(Exporter, port=section.whole("port") or None, series=series)
 
 
 def _parse_geometry(section: TomlSection) -> Geometry:
-    geometry = Geometry(
-        sizes=section.sizes("sizes"),
-        rings=section.groups("rings"),
-        aligned_to=section.whole("aligned_to", 1) or 1,
-        split_evenly=section.take("split_evenly", bool, default=False),
-    )
-    section.done()
-    return geometry
+    # Groups of NUMA nodes and adapters are of single nodes.
+    aligned_to = section.whole("aligned_to", 1) or 1
+    return section.build(Geometry, aligned_to=aligned_to, numa=(), nics=())
 
 
 def _parse_chip(section: TomlSection, *, vendor: str) -> Chip:
@@ -230,34 +173,28 @@ def _parse_chip(section: TomlSection, *, vendor: str) -> Chip:
         confidence = ProfileConfidence(section.text("confidence", ProfileConfidence.VERIFIED))
     except ValueError as wrong:
         raise InvalidChipProfile(f"{section.at}: {wrong}") from wrong
-    chip = Chip(
+    peak_rates = {
+        dtype: rate * TERA for dtype in Dtype if (rate := rates.number(dtype.value)) is not None
+    }
+    rates.done()
+    return section.build(
+        Chip,
         name=name,
         vendor=vendor,
         kind=kind,
-        title=section.text("title"),
         memory=Bytes(section.whole("memory_mib") * MIB),
         torch_device=section.text("torch_device"),
-        visible_devices_variable=section.text("visible_devices_variable"),
         legal_request_sizes=section.sizes("sizes"),
         aliases=frozenset(alias.lower() for alias in section.texts("aliases")),
         memory_bandwidth=None if bandwidth is None else bandwidth * GIGA,
         link_bandwidth=None if link is None else link * GIGA,
-        peak_rates={
-            dtype: rate * TERA for dtype in Dtype if (rate := rates.number(dtype.value)) is not None
-        },
-        cards_per_node=section.whole("cards_per_node"),
-        rings=section.groups("rings"),
+        peak_rates=peak_rates,
         aligned_to=section.whole("aligned_to", 1) or 1,
-        split_evenly=section.take("split_evenly", bool, default=False),
-        resource=section.text("resource"),
-        node_labels=section.text_map("node_labels"),
+        slice_of="",
+        slice_profile="",
         confidence=confidence,
         unverified=frozenset(section.texts("unverified")),
-        sources=section.texts("sources"),
     )
-    rates.done()
-    section.done()
-    return chip
 
 
 def _chips_of_slice_profiles(section: TomlSection, chips: Sequence[Chip]) -> Iterator[Chip]:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, fields
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, get_type_hints
 
 from controlplane.domain.common.topology import InvalidCardGroups, parse_card_groups
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_Built = TypeVar("_Built", bound="DataclassInstance")
 
 
 class InvalidChipProfile(ValueError):
@@ -96,6 +103,35 @@ class TomlSection:
             if not isinstance(values, dict):
                 self.refuse(key, f"has {values!r}; it must be a list of tables")
             yield TomlSection(values, at=f"{self.at} [[{key}]] {place}")
+
+    def build(self, kind: type[_Built], /, **given: Any) -> _Built:
+        """The dataclass of the settings that are called like its fields, beside the given values; then ``done``.
+
+        The type of a field decides what its setting must be, and one without a default is required.
+        """
+        types, values = get_type_hints(kind), dict(given)
+        for each in fields(kind):
+            required = each.default is MISSING and each.default_factory is MISSING
+            if each.name not in values and (required or each.name in self._left):
+                values[each.name] = self._read(each.name, types[each.name])
+                if required and not values[each.name]:
+                    self.refuse(each.name, "is required")
+        self.done()
+        return kind(**values)
+
+    def _read(self, key: str, kind: Any) -> Any:
+        readers: Mapping[Any, Callable[[str], Any]] = {
+            str: self.text,
+            bool: partial(self.take, kind=bool),
+            int: self.whole,
+            float: self.number,
+            tuple[str, ...]: self.texts,
+            tuple[int, ...]: self.sizes,
+            tuple[float, ...]: self.values,
+            tuple[tuple[int, ...], ...]: self.groups,
+            Mapping[str, str]: self.text_map,
+        }
+        return readers[kind](key)
 
     def done(self) -> None:
         if self._left:

@@ -21,9 +21,9 @@ from importlib.resources import files
 from typing import Any
 
 from controlplane.domain.common.accelerators import Chip
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.jobs.parallelism import ParallelPlan, check_plan, parse_parallel_plan
 from controlplane.ports.adapter_registry import plugin_of_chip
+from controlplane.ports.engines import RenderRefused
 from controlplane.ports.launches import LaunchPlacement
 
 #: The arguments of ``torchrun``; ``programs/run_steps.py`` replaces a name by its value in each replica.
@@ -36,7 +36,7 @@ TORCHRUN_ARGUMENTS = (
 _FIRST_PORT, _PORTS = 20_000, 10_000
 
 
-class InvalidParallelPlan(ValueError):
+class InvalidParallelPlan(RenderRefused):
     """The parallel plan does not fit the cards."""
 
 
@@ -60,11 +60,9 @@ def processes_per_replica(placements: Sequence[LaunchPlacement]) -> int:
     if len(counts) != 1:
         found = ", ".join(f"{each.node}: {len(each.cards)}" for each in placements)
         raise InvalidParallelPlan(
-            Reason(
-                "engine.cards.unequal_nodes",
-                "every node of a job must provide the same number of cards; got {cards}",
-                cards=found,
-            )
+            "engine.cards.unequal_nodes",
+            "every node of a job must provide the same number of cards; got {cards}",
+            cards=found,
         )
     return counts.pop()
 
@@ -151,10 +149,15 @@ def render_step_files(
 
 
 @cache
+def bundled_text(name: str) -> str:
+    """A file among ``programs``."""
+    folder = files("controlplane.adapters.engines.programs")
+    return folder.joinpath(name).read_text(encoding="utf-8")
+
+
 def read_bundled_program(name: str) -> str:
     """The text of a program that a Launch brings along."""
-    folder = files("controlplane.adapters.engines.programs")
-    return folder.joinpath(f"{name}.py").read_text(encoding="utf-8")
+    return bundled_text(f"{name}.py")
 
 
 @cache
@@ -171,19 +174,13 @@ def shape_rows_step(shape: str, *, split: str) -> CommandStep:
 
 def _step_document(step: CommandStep | CollectModelFilesStep) -> dict[str, Any]:
     if isinstance(step, CollectModelFilesStep):
-        render_step_files: dict[str, Any] = {
-            "collect": step.source,
-            "into": OUTPUTS,
-            "leader_only": True,
-        }
+        document: dict[str, Any] = {"collect": step.source, "into": OUTPUTS, "leader_only": True}
     else:
-        render_step_files = {"run": list(step.argv)}
-        if step.resumed:
-            render_step_files["resumed"] = list(step.resumed)
-        if step.leader_only:
-            render_step_files["leader_only"] = True
-        if step.folder:
-            render_step_files["folder"] = step.folder
-    if step.newest:
-        render_step_files["newest"] = step.newest
-    return render_step_files
+        document = {
+            "run": list(step.argv),
+            "resumed": list(step.resumed),
+            "leader_only": step.leader_only,
+            "folder": step.folder,
+        }
+    document["newest"] = step.newest
+    return {name: value for name, value in document.items() if value}

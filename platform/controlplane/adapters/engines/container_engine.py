@@ -11,7 +11,7 @@ for chips.
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -42,14 +42,20 @@ class ContainerEngine(ABC):
     """Implements the part of ``controlplane.ports.engines.Engine`` that follows from the image."""
 
     name: str
+    engine_profile: EngineProfile
+    #: What it supports on no chip.
+    field_limits: tuple[FieldLimit, ...] = ()
+    #: Whether its computation needs the number formats of the chip.
+    limited_by_formats = True
 
-    @abstractmethod
-    def profile(self) -> EngineProfile: ...
+    def profile(self) -> EngineProfile:
+        return self.engine_profile
 
-    @abstractmethod
     def limits(
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[FieldLimit, ...]: ...
+    ) -> tuple[FieldLimit, ...]:
+        formats = bfloat16_limits(chip) if self.limited_by_formats else ()
+        return (*self.field_limits, *formats)
 
     def environment(self) -> EngineEnvironment | None:
         """None: it comes as an image only."""
@@ -62,21 +68,50 @@ class ContainerEngine(ABC):
                 "{engine} requires an accelerator",
                 engine=self.profile().title,
             )
-        return missing_image(self.profile(), engine=self.name, chip=chip)
+        return self.missing_image_reason(chip)
+
+    def missing_image_reason(self, chip: Chip) -> str:
+        """Why the engine has no image for the chip; empty if there is one."""
+        profile = self.profile()
+        if image_template(profile, engine=self.name, chip=chip):
+            return ""
+        return Reason(
+            "engine.image.unknown",
+            "no image of {engine} is known for {chip}",
+            engine=profile.title,
+            chip=chip.label,
+        )
 
     def image(self, chip: Chip, spec: Mapping[str, Any]) -> str:
         """The image that runs the spec on the chip; empty if none is configured."""
-        return engine_image(self.profile(), engine=self.name, chip=chip, spec=spec)
+        profile = self.profile()
+        written = image_template(profile, engine=self.name, chip=chip)
+        return written.replace(_VERSION_PLACEHOLDER, _engine_version(profile, spec))
 
     def version(self, chip: Chip | None, spec: Mapping[str, Any]) -> str:
-        """The version of the engine in the image that runs the spec on the chip."""
-        return running_version(self.profile(), engine=self.name, chip=chip, spec=spec)
+        """The version in the image: the one that its tag bears, if the tag is fixed; else that of the spec."""
+        profile = self.profile()
+        written = image_template(profile, engine=self.name, chip=chip) if chip is not None else ""
+        if _VERSION_PLACEHOLDER not in written and profile.versions:
+            tag = written.rpartition("/")[2].partition(":")[2]
+            known = SpecifierSet(profile.versions, prereleases=True)
+            for each in _TAG_VERSION.findall(tag):
+                if Version(each) in known:
+                    return str(each)
+        return _engine_version(profile, spec)
 
     def check_version(
         self, spec: Mapping[str, Any], *, chip: Chip | None
     ) -> tuple[FieldFinding, ...]:
-        """Problems of the requested version."""
-        return check_engine_version(self.profile(), spec, engine=self.name, chip=chip)
+        """Problems of the requested version; none if the spec names no version."""
+        requested, profile = spec.get(VERSION_FIELD), self.profile()
+        if not isinstance(requested, str):
+            return ()
+        wrong = _version_error(profile, requested)
+        if not wrong and chip:
+            image = image_template(profile, engine=self.name, chip=chip)
+            wrong = _image_error(image, requested, chip=chip)
+        return (FieldFinding(field=VERSION_FIELD, message=wrong),) if wrong else ()
 
     def step_launch(
         self,
@@ -121,56 +156,9 @@ _TAG = re.compile(r"[0-9A-Za-z.]+")
 _TAG_VERSION = re.compile(r"(?<![\d.])\d+(?:\.\d+)+(?![\d.])")
 
 
-def engine_image(
-    profile: EngineProfile, *, engine: str, chip: Chip, spec: Mapping[str, Any]
-) -> str:
-    """The image that runs the spec on the chip; empty if none is configured."""
-    written = image_template(profile, engine=engine, chip=chip)
-    return written.replace(_VERSION_PLACEHOLDER, engine_version(profile, spec))
-
-
-def engine_version(profile: EngineProfile, spec: Mapping[str, Any]) -> str:
+def _engine_version(profile: EngineProfile, spec: Mapping[str, Any]) -> str:
     """The spec's version, or the engine's default."""
     return spec.get(VERSION_FIELD) or profile.default_version
-
-
-def running_version(
-    profile: EngineProfile, *, engine: str, chip: Chip | None, spec: Mapping[str, Any]
-) -> str:
-    """The version in the image: the one that its tag bears, if the tag is fixed; else that of the spec."""
-    written = image_template(profile, engine=engine, chip=chip) if chip is not None else ""
-    if _VERSION_PLACEHOLDER not in written and profile.versions:
-        tag = written.rpartition("/")[2].partition(":")[2]
-        known = SpecifierSet(profile.versions, prereleases=True)
-        for each in _TAG_VERSION.findall(tag):
-            if Version(each) in known:
-                return str(each)
-    return engine_version(profile, spec)
-
-
-def check_engine_version(
-    profile: EngineProfile, spec: Mapping[str, Any], *, engine: str, chip: Chip | None
-) -> tuple[FieldFinding, ...]:
-    """Problems of the requested version; none if the spec names no version."""
-    requested = spec.get(VERSION_FIELD)
-    if not isinstance(requested, str):
-        return ()
-    wrong = _version_error(profile, requested) or (
-        _image_error(profile, requested, engine=engine, chip=chip) if chip else ""
-    )
-    return (FieldFinding(field=VERSION_FIELD, message=wrong),) if wrong else ()
-
-
-def missing_image(profile: EngineProfile, *, engine: str, chip: Chip) -> str:
-    """Why the engine has no image for the chip; empty if there is one."""
-    if image_template(profile, engine=engine, chip=chip):
-        return ""
-    return Reason(
-        "engine.image.unknown",
-        "no image of {engine} is known for {chip}",
-        engine=profile.title,
-        chip=chip.label,
-    )
 
 
 def _version_error(profile: EngineProfile, requested: str) -> str:
@@ -203,10 +191,9 @@ def _version_error(profile: EngineProfile, requested: str) -> str:
     )
 
 
-def _image_error(profile: EngineProfile, requested: str, *, engine: str, chip: Chip) -> str:
-    written = image_template(profile, engine=engine, chip=chip)
-    bears = re.search(rf"(?<![\d.]){re.escape(requested)}(?![\d.])", written)
-    if not written or _VERSION_PLACEHOLDER in written or bears:
+def _image_error(image: str, requested: str, *, chip: Chip) -> str:
+    bears = re.search(rf"(?<![\d.]){re.escape(requested)}(?![\d.])", image)
+    if not image or _VERSION_PLACEHOLDER in image or bears:
         return ""
     return Reason(
         "engine.version.fixed_by_image",
@@ -214,7 +201,7 @@ def _image_error(profile: EngineProfile, requested: str, *, engine: str, chip: C
         field=VERSION_FIELD,
         value=repr(requested),
         chip=chip.label,
-        image=written,
+        image=image,
     )
 
 
@@ -249,14 +236,12 @@ def bfloat16_limits(chip: Chip | None) -> tuple[FieldLimit, ...]:
     if chip is None or not _lacks_bfloat16(chip):
         return ()
     return (
-        FieldLimit(
-            field="precision",
-            values=("bfloat16",),
-            reason=Reason(
-                "engine.precision.bfloat16_not_supported",
-                "{chip} does not support bfloat16",
-                chip=chip.label,
-            ),
+        FieldLimit.of(
+            "precision",
+            ("bfloat16",),
+            "engine.precision.bfloat16_not_supported",
+            "{chip} does not support bfloat16",
+            chip=chip.label,
         ),
     )
 

@@ -18,8 +18,8 @@ from controlplane.adapters.engines import container_commands, container_engine, 
 from controlplane.adapters.engines.container_engine import ContainerEngine, resolve_precision
 from controlplane.domain.common import spec_fields
 from controlplane.domain.common.accelerators import Chip
-from controlplane.domain.common.reasons import NONE, UNKNOWN, Reason
-from controlplane.domain.common.spec_fields import FieldFinding, SpecField
+from controlplane.domain.common.reasons import NONE, UNKNOWN
+from controlplane.domain.common.spec_fields import FieldFinding, SpecField, field_finding
 from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.domain.serving.lifecycle import STOP_GRACE
 from controlplane.domain.serving.model_kinds import ModelKind
@@ -33,6 +33,7 @@ from controlplane.ports.engines import (
     ROLES,
     EngineTask,
     ModelFacts,
+    RenderRefused,
     RenderRequest,
     ServedAdapter,
 )
@@ -195,18 +196,16 @@ class ContainerServingEngine(ContainerEngine):
     def render(self, request: RenderRequest) -> Launch:
         """The Launch of one replica; each of its placements is a node.
 
-        :raises ValueError: if it spans nodes and the engine cannot, if nodes give different numbers of cards, or
-            if the plan does not multiply out to the cards.
+        :raises RenderRefused: if it spans nodes and the engine cannot, if nodes give different numbers of cards,
+            or if the plan does not multiply out to the cards.
         """
         if len(request.placements) > 1 and self.one_node_because:
-            raise ValueError(
-                Reason(
-                    "engine.replica.multi_node_not_supported",
-                    "a replica of {engine} must run on one node, got {nodes}: {reason}",
-                    engine=self.profile().title,
-                    nodes=len(request.placements),
-                    reason=self.one_node_because,
-                )
+            raise RenderRefused(
+                "engine.replica.multi_node_not_supported",
+                "a replica of {engine} must run on one node, got {nodes}: {reason}",
+                engine=self.profile().title,
+                nodes=len(request.placements),
+                reason=self.one_node_because,
             )
         spec = self.normalise(request.task, request.spec)
         cards = container_commands.processes_per_replica(request.placements) * len(
@@ -242,54 +241,46 @@ class ContainerServingEngine(ContainerEngine):
         profile = self.profile()
         if model.format and model.format not in profile.formats:
             loads = ", ".join(sorted(profile.formats)) or NONE
-            yield FieldFinding(
-                field="model",
-                message=Reason(
-                    "engine.model.format_not_supported",
-                    "{model} is quantized ({scheme}) in the format {format}, which {engine} "
-                    "does not support; it supports {formats}",
-                    model=model.name,
-                    scheme=model.scheme or UNKNOWN,
-                    format=model.format,
-                    engine=profile.title,
-                    formats=loads,
-                ),
+            yield field_finding(
+                "model",
+                "engine.model.format_not_supported",
+                "{model} is quantized ({scheme}) in the format {format}, which {engine} "
+                "does not support; it supports {formats}",
+                model=model.name,
+                scheme=model.scheme or UNKNOWN,
+                format=model.format,
+                engine=profile.title,
+                formats=loads,
             )
         elif model.format and (reason := self.unsupported_weights_reason(model, chip=chip)):
-            yield FieldFinding(
-                field="model",
-                message=Reason(
-                    "engine.model.quantization_not_supported",
-                    "{model} is quantized as {scheme} in {format}: {reason}",
-                    model=model.name,
-                    scheme=model.scheme,
-                    format=model.format,
-                    reason=reason,
-                ),
+            yield field_finding(
+                "model",
+                "engine.model.quantization_not_supported",
+                "{model} is quantized as {scheme} in {format}: {reason}",
+                model=model.name,
+                scheme=model.scheme,
+                format=model.format,
+                reason=reason,
             )
         if model.architecture and model.kind not in profile.operations:
-            yield FieldFinding(
-                field="model",
-                message=Reason(
-                    "engine.model.kind_not_supported",
-                    "{model} is a {architecture} ({kind}); {engine} serves models of the kinds {kinds}",
-                    model=model.name,
-                    architecture=model.architecture,
-                    kind=model.kind or UNKNOWN,
-                    engine=profile.title,
-                    kinds=", ".join(sorted(profile.operations)),
-                ),
+            yield field_finding(
+                "model",
+                "engine.model.kind_not_supported",
+                "{model} is a {architecture} ({kind}); {engine} serves models of the kinds {kinds}",
+                model=model.name,
+                architecture=model.architecture,
+                kind=model.kind or UNKNOWN,
+                engine=profile.title,
+                kinds=", ".join(sorted(profile.operations)),
             )
         elif model.architecture and (reason := self.unsupported_model_reason(model, chip=chip)):
-            yield FieldFinding(
-                field="model",
-                message=Reason(
-                    "engine.model.architecture_not_supported",
-                    "{model} is a {architecture}, which is not supported: {reason}",
-                    model=model.name,
-                    architecture=model.architecture,
-                    reason=reason,
-                ),
+            yield field_finding(
+                "model",
+                "engine.model.architecture_not_supported",
+                "{model} is a {architecture}, which is not supported: {reason}",
+                model=model.name,
+                architecture=model.architecture,
+                reason=reason,
             )
 
     def _check_values(
@@ -303,25 +294,21 @@ class ContainerServingEngine(ContainerEngine):
         complete = self.normalise(task, spec)
         name, length = complete["model_name"], complete["context_length"]
         if not _MODEL_NAME.fullmatch(name):
-            yield FieldFinding(
-                field="model_name",
-                message=Reason(
-                    "engine.model_name.invalid",
-                    "model_name must be letters, digits and . _ : / - and begin with a "
-                    "letter or digit, got {name}",
-                    name=repr(name),
-                ),
+            yield field_finding(
+                "model_name",
+                "engine.model_name.invalid",
+                "model_name must be letters, digits and . _ : / - and begin with a "
+                "letter or digit, got {name}",
+                name=repr(name),
             )
         if model is not None and length is not None and 0 < model.context_length < length:
-            yield FieldFinding(
-                field="context_length",
-                message=Reason(
-                    "engine.context_length.too_long",
-                    "context_length must be ≤ {limit}, the context length of {model}, got {value}",
-                    limit=model.context_length,
-                    model=model.name,
-                    value=length,
-                ),
+            yield field_finding(
+                "context_length",
+                "engine.context_length.too_long",
+                "context_length must be ≤ {limit}, the context length of {model}, got {value}",
+                limit=model.context_length,
+                model=model.name,
+                value=length,
             )
         yield from _check_extra_arguments(
             complete, reserved=RESERVED_ARGUMENTS | self.reserved_arguments
@@ -360,14 +347,12 @@ def _check_extra_arguments(
             each.startswith((name, f"-{name}") if len(name) > _SHORT_OPTION else name)
             for each in reserved
         ):
-            yield FieldFinding(
-                field="extra_args",
-                message=Reason(
-                    "engine.extra_args.reserved",
-                    "{argument} cannot be set here: Ninefold sets the address, key, "
-                    "model, adapters, replica size and model code",
-                    argument=given,
-                ),
+            yield field_finding(
+                "extra_args",
+                "engine.extra_args.reserved",
+                "{argument} cannot be set here: Ninefold sets the address, key, "
+                "model, adapters, replica size and model code",
+                argument=given,
             )
 
 

@@ -18,14 +18,13 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from controlplane.adapters.engines import container_commands, container_engine
 from controlplane.adapters.engines.container_engine import ContainerEngine, resolve_precision
 from controlplane.domain.common import spec_fields
 from controlplane.domain.common.accelerators import Chip
-from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldFinding, SpecField
+from controlplane.domain.common.spec_fields import FieldFinding, SpecField, field_finding
 from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.domain.specs import training
 from controlplane.ports.engines import EngineTask, ModelFacts, RenderRequest
@@ -64,6 +63,8 @@ class TrainingSettings:
     recompute: bool
     #: Empty if there is nothing to validate on.
     validation_split: str
+    #: Where the rows of a split are, as ``<split>.jsonl``.
+    rows_folder: str
     #: Whether an earlier attempt's checkpoints may lie in the working folder.
     continues: bool
 
@@ -92,7 +93,7 @@ class TrainingSteps:
 
     steps: tuple[container_commands.CommandStep | container_commands.CollectModelFilesStep, ...]
     #: Text files by path relative to ``{work}``.
-    files: Mapping[str, str]
+    files: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     #: Whether its replicas read what one of them writes beside the checkpoints.
     shares_checkpoints: bool = False
@@ -102,6 +103,10 @@ class ContainerTrainingEngine(ContainerEngine):
     """Implements ``controlplane.ports.engines.Engine`` but for ``name``, ``profile`` and the translation."""
 
     tasks = frozenset({EngineTask.FINETUNE})
+    #: Objectives whose rows are rewritten before training → the shape (``programs/shape_rows.py``).
+    row_shapes: ClassVar[Mapping[str, str]] = {}
+    #: Whether it validates during training.
+    validates = True
 
     @abstractmethod
     def translate(self, settings: TrainingSettings) -> TrainingSteps:
@@ -157,14 +162,26 @@ class ContainerTrainingEngine(ContainerEngine):
             their number.
         """
         spec = self.normalise(request.task, request.spec)
-        translation = self.translate(_training_settings(request, spec))
+        settings = self._training_settings(request, spec)
+        translation = self.translate(settings)
+        shape = self.row_shapes.get(settings.objective)
+        splits = filter(None, (spec["train_split"], settings.validation_split))
+        rewriting = [
+            container_commands.shape_rows_step(shape, split=split) for split in splits if shape
+        ]
+        programs = ("shape_rows",) if shape else ()
         shared, differing = container_commands.chip_variables(request.chip, request.placements)
         return self.step_launch(
             request,
             spec=spec,
             files={
-                **container_commands.render_step_files(translation.steps, replicas=differing),
+                **container_commands.render_step_files(
+                    [*rewriting, *translation.steps], replicas=differing
+                ),
                 **translation.files,
+                **{
+                    f"{each}.py": container_commands.read_bundled_program(each) for each in programs
+                },
             },
             environment={
                 **_ENVIRONMENT,
@@ -176,24 +193,27 @@ class ContainerTrainingEngine(ContainerEngine):
             shares_checkpoints=translation.shares_checkpoints,
         )
 
-
-def _training_settings(request: RenderRequest, spec: Mapping[str, Any]) -> TrainingSettings:
-    cards = container_commands.processes_per_replica(request.placements) * len(request.placements)
-    model = request.model
-    context = model.context_length if model else 0
-    parameters = model.parameters if model else 0
-    return TrainingSettings(
-        spec=spec,
-        chip=request.chip,
-        plan=container_commands.parallel_plan(spec["parallel"], cards=cards),
-        model=model,
-        precision=resolve_precision(spec, chip=request.chip),
-        max_length=spec["max_length"] or min(_DEFAULT_LENGTH, context or _DEFAULT_LENGTH),
-        recompute=spec["recompute"] == "on"
-        or (spec["recompute"] == "auto" and parameters > _RECOMPUTE_FROM),
-        validation_split=_validation_split(request, spec),
-        continues=request.continues is not None,
-    )
+    def _training_settings(
+        self, request: RenderRequest, spec: Mapping[str, Any]
+    ) -> TrainingSettings:
+        placements, model = request.placements, request.model
+        cards = container_commands.processes_per_replica(placements) * len(placements)
+        context = model.context_length if model else 0
+        parameters = model.parameters if model else 0
+        reshapes = spec["objective"] in self.row_shapes
+        return TrainingSettings(
+            spec=spec,
+            chip=request.chip,
+            plan=container_commands.parallel_plan(spec["parallel"], cards=cards),
+            model=model,
+            precision=resolve_precision(spec, chip=request.chip),
+            max_length=spec["max_length"] or min(_DEFAULT_LENGTH, context or _DEFAULT_LENGTH),
+            recompute=spec["recompute"] == "on"
+            or (spec["recompute"] == "auto" and parameters > _RECOMPUTE_FROM),
+            validation_split=_validation_split(request, spec) if self.validates else "",
+            rows_folder="{work}/rows" if reshapes else "{inputs}/dataset",
+            continues=request.continues is not None,
+        )
 
 
 def _validation_split(request: RenderRequest, spec: Mapping[str, Any]) -> str:
@@ -207,26 +227,22 @@ def _check_names(spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
     for name in ("train_split", "validation_split"):
         split = spec.get(name)
         if split is not None and not _PLAIN_NAME.fullmatch(split):
-            yield FieldFinding(
+            yield field_finding(
+                name,
+                "engine.split_name.invalid",
+                "{field} must be letters, digits, '.', '-' and '_', because it is used "
+                "as a file name; got {name}",
                 field=name,
-                message=Reason(
-                    "engine.split_name.invalid",
-                    "{field} must be letters, digits, '.', '-' and '_', because it is used "
-                    "as a file name; got {name}",
-                    field=name,
-                    name=repr(split),
-                ),
+                name=repr(split),
             )
     for layer in spec_fields.value_at_path(spec, "lora.target_modules") or ():
         if not _LAYER_NAME.fullmatch(layer):
-            yield FieldFinding(
-                field="lora.target_modules",
-                message=Reason(
-                    "engine.lora.invalid_layer_name",
-                    "lora.target_modules must be names of layers such as 'q_proj' (letters, "
-                    "digits, '.' and '_'), got {layer}",
-                    layer=repr(layer),
-                ),
+            yield field_finding(
+                "lora.target_modules",
+                "engine.lora.invalid_layer_name",
+                "lora.target_modules must be names of layers such as 'q_proj' (letters, "
+                "digits, '.' and '_'), got {layer}",
+                layer=repr(layer),
             )
 
 
@@ -236,14 +252,16 @@ DEEPSPEED_FILE = "deepspeed.json"
 _DTYPES = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
 
-def uses_deepspeed(settings: TrainingSettings) -> bool:
-    """Whether the plan or the communication needs DeepSpeed; plain data parallelism does not."""
-    return settings.plan.zero_stage > 0 or settings.spec["communication_dtype"] != "auto"
+def deepspeed_argument(settings: TrainingSettings) -> dict[str, str]:
+    """The argument that names the file; none where ``deepspeed_files`` is empty."""
+    return dict.fromkeys(("deepspeed",) if deepspeed_files(settings) else (), DEEPSPEED_FILE)
 
 
-def deepspeed_configuration(settings: TrainingSettings) -> str:
-    """The text of the file."""
-    stage = settings.plan.zero_stage
+def deepspeed_files(settings: TrainingSettings) -> dict[str, str]:
+    """The file, where the plan or the communication needs DeepSpeed; plain data parallelism does not."""
+    stage, dtype = settings.plan.zero_stage, settings.spec["communication_dtype"]
+    if stage == 0 and dtype == "auto":
+        return {}
     zero: dict[str, Any] = {
         "stage": stage,
         "overlap_comm": False,
@@ -268,7 +286,33 @@ def deepspeed_configuration(settings: TrainingSettings) -> str:
         "bf16": {"enabled": "auto"},
         "zero_optimization": zero,
     }
-    dtype = settings.spec["communication_dtype"]
     if dtype != "auto":
         content["communication_data_type"] = _DTYPES[dtype]
-    return json.dumps(content, indent=2) + "\n"
+    return {DEEPSPEED_FILE: json.dumps(content, indent=2) + "\n"}
+
+
+# -- Values that several engines name alike --
+
+
+def optimizer_name(settings: TrainingSettings) -> str:
+    """torch has a fused kernel for each kind of device; the one for NPUs has a name of its own."""
+    if "adamw" not in settings.fused:
+        return "adamw_torch"
+    return "adamw_torch_npu_fused" if settings.chip.torch_device == "npu" else "adamw_torch_fused"
+
+
+def scheduler_name(spec: Mapping[str, Any]) -> str:
+    """``constant`` would leave the warm-up out."""
+    schedule = str(spec["scheduler"])
+    return "constant_with_warmup" if schedule == "constant" else schedule
+
+
+def check_bitsandbytes(spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
+    bits = spec["qlora"]["bits"]
+    if spec["method"] == "qlora" and bits not in (4, 8):
+        yield field_finding(
+            "qlora.bits",
+            "engine.qlora.unsupported_bits",
+            "qlora.bits must be 4 or 8 for bitsandbytes, got {bits}",
+            bits=bits,
+        )

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from controlplane.adapters.engines import container_commands, container_engine, container_training
-from controlplane.adapters.engines.container_engine import bfloat16_limits
 from controlplane.adapters.engines.container_training import (
     ContainerTrainingEngine,
     TrainingSettings,
@@ -19,7 +18,7 @@ from controlplane.adapters.engines.container_training import (
 )
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, field_finding
 from controlplane.ports.engines import (
     ArgumentVerification,
     EngineProfile,
@@ -30,8 +29,6 @@ from controlplane.ports.engines import (
 
 #: Relative to ``{work}``: where checkpoints, logs and the last weights go; where the merged model goes.
 CHECKPOINTS, MERGED = "checkpoints", "merged"
-#: Objectives whose rows are rewritten, and into which shape.
-SHAPES = {"dpo": "pairs", "pretrain": "texts"}
 #: Fused operators that are Liger kernels here; asking for one takes them all.
 LIGER = frozenset({"rms_norm", "rotary_embedding", "swiglu", "cross_entropy"})
 _STAGES = {"sft": "sft", "dpo": "dpo", "pretrain": "pt"}
@@ -79,19 +76,15 @@ def training_arguments(settings: TrainingSettings) -> dict[str, Any]:
         "learning_rate": spec["learning_rate"],
         "num_train_epochs": spec["epochs"],
         "max_steps": spec["max_steps"] or -1,
-        "lr_scheduler_type": _scheduler_name(spec),
+        "lr_scheduler_type": container_training.scheduler_name(spec),
         "warmup_ratio": spec["warmup_ratio"],
         "weight_decay": spec["weight_decay"],
         "seed": spec["seed"],
         "bf16": settings.precision == "bfloat16",
         "fp16": settings.precision == "float16",
-        **_optimizer_arguments(settings),
+        "optim": container_training.optimizer_name(settings),
         "disable_gradient_checkpointing": not settings.recompute,
-        **(
-            {"deepspeed": container_training.DEEPSPEED_FILE}
-            if container_training.uses_deepspeed(settings)
-            else {}
-        ),
+        **container_training.deepspeed_argument(settings),
         "logging_steps": spec["log_every_steps"],
         "save_strategy": "steps",
         "save_steps": spec["checkpoint_every_steps"],
@@ -125,21 +118,14 @@ def dataset_info(settings: TrainingSettings) -> str:
     if settings.validation_split:
         splits["validation"] = settings.validation_split
     content = {
-        name: {"file_name": _dataset_file_path(settings, split), **_COLUMNS[settings.objective]}
+        # An absolute name is taken as it is, a relative one from ``data``, the folder of the file that names it.
+        name: {
+            "file_name": f"{settings.rows_folder}/{split}.jsonl",
+            **_COLUMNS[settings.objective],
+        }
         for name, split in splits.items()
     }
     return json.dumps(content, ensure_ascii=False, indent=2) + "\n"
-
-
-def shape_rows_steps(settings: TrainingSettings) -> tuple[container_commands.CommandStep, ...]:
-    """The steps that rewrite rows, where the objective needs it."""
-    shape = SHAPES.get(settings.objective)
-    splits = [settings.spec["train_split"], settings.validation_split]
-    return tuple(
-        container_commands.shape_rows_step(shape, split=split)
-        for split in splits
-        if shape and split
-    )
 
 
 def as_yaml(values: Mapping[str, Any]) -> str:
@@ -153,12 +139,6 @@ def _yaml_scalar(value: Any) -> str:
         mantissa, _, exponent = text.partition("e")
         return f"{mantissa}.0e{exponent}"
     return text
-
-
-def _dataset_file_path(settings: TrainingSettings, split: str) -> str:
-    # An absolute name is taken as it is, a relative one from ``data``, the folder of the file that names it.
-    folder = "{work}/rows" if settings.objective in SHAPES else "{inputs}/dataset"
-    return f"{folder}/{split}.jsonl"
 
 
 def _method_arguments(settings: TrainingSettings) -> dict[str, Any]:
@@ -187,20 +167,6 @@ def _attention_arguments(settings: TrainingSettings) -> dict[str, Any]:
         "flash_attn": "fa2" if "flash_attention" in settings.fused else "auto",
         **({"enable_liger_kernel": True} if settings.fused & LIGER else {}),
     }
-
-
-def _optimizer_arguments(settings: TrainingSettings) -> dict[str, Any]:
-    """torch has a fused kernel for each kind of device; the one for NPUs has a name of its own."""
-    if "adamw" not in settings.fused:
-        return {"optim": "adamw_torch"}
-    npu = settings.chip.torch_device == "npu"
-    return {"optim": "adamw_torch_npu_fused" if npu else "adamw_torch_fused"}
-
-
-def _scheduler_name(spec: Mapping[str, Any]) -> str:
-    """``constant`` would leave the warm-up out."""
-    schedule = str(spec["scheduler"])
-    return "constant_with_warmup" if schedule == "constant" else schedule
 
 
 def _validation_arguments(settings: TrainingSettings) -> dict[str, Any]:
@@ -261,100 +227,74 @@ _ZERO_ONLY = Reason(
     "LLaMA-Factory supports parallelism by ZeRO stages only",
 )
 _LIMITS = (
-    FieldLimit(
-        field="objective",
-        values=("grpo",),
-        reason=Reason(
-            "engine.llamafactory.grpo_not_supported",
-            "LLaMA-Factory supports reinforcement learning with PPO only",
-        ),
+    FieldLimit.of(
+        "objective",
+        ("grpo",),
+        "engine.llamafactory.grpo_not_supported",
+        "LLaMA-Factory supports reinforcement learning with PPO only",
     ),
     FieldLimit(field="parallel.tensor", reason=_ZERO_ONLY),
     FieldLimit(field="parallel.pipeline", reason=_ZERO_ONLY),
     FieldLimit(field="parallel.context", reason=_ZERO_ONLY),
     FieldLimit(field="parallel.expert", reason=_ZERO_ONLY),
     FieldLimit(field="parallel.sequence", values=("on",), reason=_ZERO_ONLY),
-    FieldLimit(
-        field="fused_operators",
-        values=("grouped_matmul",),
-        reason=Reason(
-            "engine.llamafactory.kernel_not_supported", "LLaMA-Factory does not support this kernel"
-        ),
+    FieldLimit.of(
+        "fused_operators",
+        ("grouped_matmul",),
+        "engine.llamafactory.kernel_not_supported",
+        "LLaMA-Factory does not support this kernel",
     ),
 )
-#: Numbers of bits that bitsandbytes supports.
-_BITS = (4, 8)
 
 
 class LlamaFactoryEngine(ContainerTrainingEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "llamafactory"
-
-    def profile(self) -> EngineProfile:
-        return PROFILE
+    engine_profile = PROFILE
+    field_limits = _LIMITS
+    row_shapes: ClassVar = {"dpo": "pairs", "pretrain": "texts"}
 
     def limits(
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
-        return (*_LIMITS, *bfloat16_limits(chip), *_chip_field_limits(chip))
+        return (*super().limits(task, chip=chip, model=model), *_chip_field_limits(chip))
 
     def check_engine_rules(
         self, spec: Mapping[str, Any], *, model: ModelFacts | None
     ) -> Iterator[FieldFinding]:
         bits, alpha = spec["qlora"]["bits"], spec["lora"]["alpha"]
-        if spec["method"] == "qlora" and bits not in _BITS:
-            yield FieldFinding(
-                field="qlora.bits",
-                message=Reason(
-                    "engine.qlora.unsupported_bits",
-                    "qlora.bits must be 4 or 8 for bitsandbytes, got {bits}",
-                    bits=bits,
-                ),
-            )
+        yield from container_training.check_bitsandbytes(spec)
         if spec["method"] == "qlora" and spec["parallel"]["zero_stage"] == 3 and bits != 4:
-            yield FieldFinding(
-                field="parallel.zero_stage",
-                message=Reason(
-                    "engine.qlora.unsupported_zero_stage",
-                    "parallel.zero_stage 3 requires qlora.bits 4, got {bits}; choose stage 2 "
-                    "or 4 bits",
-                    bits=bits,
-                ),
+            yield field_finding(
+                "parallel.zero_stage",
+                "engine.qlora.unsupported_zero_stage",
+                "parallel.zero_stage 3 requires qlora.bits 4, got {bits}; choose stage 2 or 4 bits",
+                bits=bits,
             )
         if spec["method"] != "full" and alpha != int(alpha):
-            yield FieldFinding(
-                field="lora.alpha",
-                message=Reason(
-                    "engine.llamafactory.alpha_not_integer",
-                    "lora.alpha must be a whole number for LLaMA-Factory, got {alpha}",
-                    alpha=f"{alpha:g}",
-                ),
+            yield field_finding(
+                "lora.alpha",
+                "engine.llamafactory.alpha_not_integer",
+                "lora.alpha must be a whole number for LLaMA-Factory, got {alpha}",
+                alpha=f"{alpha:g}",
             )
 
     def translate(self, settings: TrainingSettings) -> TrainingSteps:
         train = ("llamafactory-cli", "train", "train.yaml")
-        steps: list[container_commands.CommandStep | container_commands.CollectModelFilesStep] = (
-            list(shape_rows_steps(settings))
-        )
         newest = f"{CHECKPOINTS}/checkpoint-*/trainer_state.json"
-        steps.append(
+        steps: list[container_commands.CommandStep | container_commands.CollectModelFilesStep] = [
             container_commands.CommandStep(
                 argv=train,
                 newest=newest if settings.continues else "",
                 resumed=(*train, "resume_from_checkpoint={newest}") if settings.continues else (),
             )
-        )
+        ]
         files = {
             "train.yaml": as_yaml(training_arguments(settings)),
             "data/dataset_info.json": dataset_info(settings),
+            **container_training.deepspeed_files(settings),
         }
-        if settings.objective in SHAPES:
-            files["shape_rows.py"] = container_commands.read_bundled_program("shape_rows")
-        if container_training.uses_deepspeed(settings):
-            files[container_training.DEEPSPEED_FILE] = container_training.deepspeed_configuration(
-                settings
-            )
         source = CHECKPOINTS
         if settings.adapter:
             source = MERGED
@@ -376,19 +316,17 @@ class LlamaFactoryEngine(ContainerTrainingEngine):
 def _chip_field_limits(chip: Chip | None) -> Iterator[FieldLimit]:
     if chip is None or chip.torch_device == "cuda":
         return
-    yield FieldLimit(
-        field="method",
-        values=("qlora",),
-        reason=Reason(
-            "engine.bitsandbytes.chip_not_supported",
-            "bitsandbytes, which QLoRA requires, does not run on {chip}",
-            chip=chip.label,
-        ),
+    yield FieldLimit.of(
+        "method",
+        ("qlora",),
+        "engine.bitsandbytes.chip_not_supported",
+        "bitsandbytes, which QLoRA requires, does not run on {chip}",
+        chip=chip.label,
     )
-    yield FieldLimit(
-        field="fused_operators",
-        values=tuple(sorted(LIGER)),
-        reason=Reason(
-            "engine.liger.chip_not_supported", "Liger kernels do not run on {chip}", chip=chip.label
-        ),
+    yield FieldLimit.of(
+        "fused_operators",
+        tuple(sorted(LIGER)),
+        "engine.liger.chip_not_supported",
+        "Liger kernels do not run on {chip}",
+        chip=chip.label,
     )

@@ -13,7 +13,12 @@ from controlplane.adapters.engines import runtime_launches
 from controlplane.domain.common import spec_fields
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField
+from controlplane.domain.common.spec_fields import (
+    FieldFinding,
+    FieldLimit,
+    SpecField,
+    field_finding,
+)
 from controlplane.domain.quantization import schemes as quantization
 from controlplane.domain.specs.evaluation import QUANTIZE, SCHEMES
 from controlplane.ports.engines import (
@@ -136,15 +141,13 @@ def _check_model(spec: Mapping[str, Any], *, model: ModelFacts) -> Iterator[Fiel
     )
     scheme = spec.get("scheme", spec_fields.default_at_path(QUANTIZE, "scheme"))
     if not model.architecture.endswith("ForCausalLM"):
-        yield FieldFinding(
-            field="model",
-            message=Reason(
-                "engine.quantization.not_causal_lm",
-                "{model} is a {architecture}; this engine quantizes causal language "
-                "models (…ForCausalLM)",
-                model=model.name,
-                architecture=model.architecture or "model of unknown architecture",
-            ),
+        yield field_finding(
+            "model",
+            "engine.quantization.not_causal_lm",
+            "{model} is a {architecture}; this engine quantizes causal language "
+            "models (…ForCausalLM)",
+            model=model.name,
+            architecture=model.architecture or "model of unknown architecture",
         )
     elif quantization.is_calibrated(scheme):
         yield from _check_architecture_supported(scheme, model=model)
@@ -153,16 +156,14 @@ def _check_model(spec: Mapping[str, Any], *, model: ModelFacts) -> Iterator[Fiel
 
 def _check_architecture_supported(scheme: str, *, model: ModelFacts) -> Iterator[FieldFinding]:
     if model.architecture not in QUANTIZABLE:
-        yield FieldFinding(
-            field="scheme",
-            message=Reason(
-                "engine.quantization.layer_mapping_unknown",
-                "{scheme} requires the layer mapping of the architecture, which is not "
-                "known for {architecture}; use fp8-dynamic, or a model of {architectures}",
-                scheme=scheme,
-                architecture=model.architecture,
-                architectures=", ".join(sorted(QUANTIZABLE)),
-            ),
+        yield field_finding(
+            "scheme",
+            "engine.quantization.layer_mapping_unknown",
+            "{scheme} requires the layer mapping of the architecture, which is not "
+            "known for {architecture}; use fp8-dynamic, or a model of {architectures}",
+            scheme=scheme,
+            architecture=model.architecture,
+            architectures=", ".join(sorted(QUANTIZABLE)),
         )
 
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
-from controlplane.adapters.engines import container_engine
+from controlplane.adapters.engines import container_commands, container_engine
 from controlplane.adapters.engines.container_serving import (
     MODEL,
     ContainerServingEngine,
@@ -23,7 +21,7 @@ from controlplane.adapters.engines.container_serving import (
 from controlplane.adapters.engines.tool_parsers import AUTO, OFF, parser_names
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, field_finding
 from controlplane.domain.serving.model_kinds import ModelKind, Operation
 from controlplane.ports.engines import ArgumentVerification, EngineProfile, EngineTask, ModelFacts
 
@@ -51,7 +49,7 @@ _MODEL_TYPES = {
 
 def mindie_configuration(settings: ServingSettings) -> str:
     """The file; its placeholders are filled by the cluster."""
-    whole = json.loads(_default_configuration())
+    whole = json.loads(container_commands.bundled_text("mindie_config.json"))
     whole["ServerConfig"] |= _server_defaults()
     backend = whole["BackendConfig"]
     cards = settings.plan.cards
@@ -143,19 +141,6 @@ def _max_sequence_length(settings: ServingSettings) -> int:
     return int(settings.spec["context_length"] or context or _DEFAULT_LENGTH)
 
 
-@cache
-def _default_configuration() -> str:
-    folder = files("controlplane.adapters.engines.programs")
-    return folder.joinpath("mindie_config.json").read_text(encoding="utf-8")
-
-
-@cache
-def start_script_text() -> str:
-    """The shell script that sets up the image's libraries and starts the daemon."""
-    folder = files("controlplane.adapters.engines.programs")
-    return folder.joinpath("start_mindie.sh").read_text(encoding="utf-8")
-
-
 PROFILE = EngineProfile(
     title="MindIE",
     versions=">=2.3,<2.4",
@@ -220,40 +205,33 @@ _CONFIG_ONLY = Reason(
     "MindIE reads its options from a configuration file that has no such field",
 )
 _LIMITS = (
-    FieldLimit(
-        field="queue_size",
-        reason=Reason(
-            "engine.mindie.queue_size_not_supported",
-            "MindIE limits the number of connections, not of queued requests",
-        ),
+    FieldLimit.of(
+        "queue_size",
+        (),
+        "engine.mindie.queue_size_not_supported",
+        "MindIE limits the number of connections, not of queued requests",
     ),
-    FieldLimit(
-        field="precision",
-        values=("float32", "bfloat16", "float16"),
-        reason=Reason(
-            "engine.mindie.precision_from_config",
-            "MindIE uses the precision in the config.json of the model",
-        ),
+    FieldLimit.of(
+        "precision",
+        ("float32", "bfloat16", "float16"),
+        "engine.mindie.precision_from_config",
+        "MindIE uses the precision in the config.json of the model",
     ),
-    FieldLimit(
-        field="kv_precision",
-        values=("fp8",),
-        reason=Reason(
-            "engine.mindie.kv_precision_not_configurable",
-            "MindIE stores the KV cache in the precision of the weights, or in the "
-            "format written by ModelSlim",
-        ),
+    FieldLimit.of(
+        "kv_precision",
+        ("fp8",),
+        "engine.mindie.kv_precision_not_configurable",
+        "MindIE stores the KV cache in the precision of the weights, or in the "
+        "format written by ModelSlim",
     ),
     FieldLimit(field="prefix_cache", values=("on", "off"), reason=_PLUGIN),
     FieldLimit(field="chunked_prefill", values=("on", "off"), reason=_PLUGIN),
     FieldLimit(field="graphs", values=("on", "off"), reason=_BY_ITSELF),
-    FieldLimit(
-        field="tool_call_parser",
-        values=(OFF,),
-        reason=Reason(
-            "engine.mindie.tool_call_parser_always",
-            "MindIE always parses tool calls, by the parser of the model's type",
-        ),
+    FieldLimit.of(
+        "tool_call_parser",
+        (OFF,),
+        "engine.mindie.tool_call_parser_always",
+        "MindIE always parses tool calls, by the parser of the model's type",
     ),
     FieldLimit(field="extra_args", reason=_CONFIG_ONLY),
     FieldLimit(field="parallel.pipeline", reason=_ONE_LAYOUT),
@@ -266,6 +244,8 @@ class MindieEngine(ContainerServingEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "mindie"
+    engine_profile = PROFILE
+    field_limits = _LIMITS
     parsers = "mindie"
     one_node_because = Reason(
         "engine.mindie.rank_table_required",
@@ -273,17 +253,14 @@ class MindieEngine(ContainerServingEngine):
         "not known before the cards are allocated",
     )
 
-    def profile(self) -> EngineProfile:
-        return PROFILE
-
     def limits(
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
         if model is None or model.architecture in _MODEL_TYPES:
-            return _LIMITS
+            return self.field_limits
         unknown = _unknown_model_type(model.architecture)
         return (
-            *_LIMITS,
+            *self.field_limits,
             FieldLimit(field="tool_call_parser", reason=unknown),
             FieldLimit(field="reasoning_parser", reason=unknown),
         )
@@ -291,14 +268,12 @@ class MindieEngine(ContainerServingEngine):
     def check_engine_rules(self, spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
         reasoning = spec["reasoning_parser"]
         if reasoning not in (None, "", AUTO, OFF):
-            yield FieldFinding(
-                field="reasoning_parser",
-                message=Reason(
-                    "engine.mindie.reasoning_parser_by_type",
-                    "reasoning_parser must be auto, off or empty for MindIE, which has one for each "
-                    "type of model, got {name}",
-                    name=repr(reasoning),
-                ),
+            yield field_finding(
+                "reasoning_parser",
+                "engine.mindie.reasoning_parser_by_type",
+                "reasoning_parser must be auto, off or empty for MindIE, which has one for each "
+                "type of model, got {name}",
+                name=repr(reasoning),
             )
 
     def translate(self, settings: ServingSettings) -> ServingCommand:
@@ -306,7 +281,8 @@ class MindieEngine(ContainerServingEngine):
             argv=("bash", "{work}/start.sh"),
             files={
                 "config.json": mindie_configuration(settings),
-                "start.sh": start_script_text(),
+                # It sets up the image's libraries and starts the daemon.
+                "start.sh": container_commands.bundled_text("start_mindie.sh"),
             },
             environment={
                 "MIES_CONFIG_JSON_PATH": "{work}/config.json",

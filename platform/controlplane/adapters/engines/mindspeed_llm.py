@@ -10,10 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from controlplane.adapters.engines import container_commands, container_engine
-from controlplane.adapters.engines.container_engine import bfloat16_limits
 from controlplane.adapters.engines.container_training import (
     ContainerTrainingEngine,
     TrainingSettings,
@@ -21,8 +20,14 @@ from controlplane.adapters.engines.container_training import (
 )
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
-from controlplane.ports.engines import ArgumentVerification, EngineProfile, EngineTask, ModelFacts
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, field_finding
+from controlplane.ports.engines import (
+    ArgumentVerification,
+    EngineProfile,
+    EngineTask,
+    ModelFacts,
+    RenderRefused,
+)
 
 _NEEDED = (
     "num_hidden_layers",
@@ -65,41 +70,35 @@ FAMILIES: Mapping[str, MindSpeedFamily] = {
 def check_architecture(model: ModelFacts) -> Iterator[FieldFinding]:
     """Why MindSpeed-LLM has no configuration for the model."""
     if model.architecture not in FAMILIES:
-        yield FieldFinding(
-            field="model",
-            message=Reason(
-                "engine.mindspeed_llm.architecture_not_supported",
-                "{model} is a {architecture}, which is not supported with MindSpeed-LLM; "
-                "supported are {architectures}",
-                model=model.name,
-                architecture=model.architecture or "model of unknown architecture",
-                architectures=", ".join(FAMILIES),
-            ),
+        yield field_finding(
+            "model",
+            "engine.mindspeed_llm.architecture_not_supported",
+            "{model} is a {architecture}, which is not supported with MindSpeed-LLM; "
+            "supported are {architectures}",
+            model=model.name,
+            architecture=model.architecture or "model of unknown architecture",
+            architectures=", ".join(FAMILIES),
         )
         return
     missing = [name for name in _NEEDED if not isinstance(model.config.get(name), (int, float))]
     if missing or _rope_base(model.config) is None:
         names = ", ".join([*missing, *(() if _rope_base(model.config) else ("rope_theta",))])
-        yield FieldFinding(
-            field="model",
-            message=Reason(
-                "engine.mindspeed_llm.config_field_missing",
-                "the config.json of {model} lacks {fields}, which MindSpeed-LLM requires",
-                model=model.name,
-                fields=names,
-            ),
+        yield field_finding(
+            "model",
+            "engine.mindspeed_llm.config_field_missing",
+            "the config.json of {model} lacks {fields}, which MindSpeed-LLM requires",
+            model=model.name,
+            fields=names,
         )
     scaling = _rope_scaling(model.config)
     if scaling:
-        yield FieldFinding(
-            field="model",
-            message=Reason(
-                "engine.mindspeed_llm.rope_scaling_not_supported",
-                "{model} uses RoPE scaling ({scaling}), which is not supported with "
-                "MindSpeed-LLM; choose another engine",
-                model=model.name,
-                scaling=scaling,
-            ),
+        yield field_finding(
+            "model",
+            "engine.mindspeed_llm.rope_scaling_not_supported",
+            "{model} uses RoPE scaling ({scaling}), which is not supported with "
+            "MindSpeed-LLM; choose another engine",
+            model=model.name,
+            scaling=scaling,
         )
 
 
@@ -168,8 +167,6 @@ HOME, COPY = "/workspace/MindSpeed-LLM", "MindSpeed-LLM"
 _SOURCE = f"{{work}}/{COPY}"
 _MODEL = "{inputs}/model"
 _PROGRAMS = {"sft": "posttrain_gpt.py", "pretrain": "pretrain_gpt.py"}
-#: Objectives whose rows are rewritten, and into which shape.
-SHAPES = {"pretrain": "texts"}
 #: Layers by their usual names → the fused layers of Megatron that contain them.
 JOINT_LAYERS: Mapping[str, frozenset[str]] = {
     "linear_qkv": frozenset({"q_proj", "k_proj", "v_proj"}),
@@ -237,16 +234,6 @@ def merge_command(settings: TrainingSettings, model: ModelFacts) -> tuple[str, .
     return tuple(command)
 
 
-def shape_rows_steps(settings: TrainingSettings) -> tuple[container_commands.CommandStep, ...]:
-    """The step that rewrites rows, where the objective needs it."""
-    shape = SHAPES.get(settings.objective)
-    return (
-        (container_commands.shape_rows_step(shape, split=settings.spec["train_split"]),)
-        if shape
-        else ()
-    )
-
-
 def lora_target_layers(names: list[str] | None) -> list[str]:
     """Megatron's names of the layers to adapt; all of them where none is named."""
     requested = set(names or ())
@@ -303,10 +290,9 @@ def _fused_kernel_arguments(settings: TrainingSettings) -> Iterator[str]:
 
 
 def _data_arguments(settings: TrainingSettings, model: ModelFacts) -> list[str]:
-    folder = "{work}/rows" if settings.objective in SHAPES else "{inputs}/dataset"
     argv = [
         *("--tokenizer-type", "PretrainedFromHF", "--tokenizer-name-or-path", _MODEL),
-        *("--data-path", f"{folder}/{settings.spec['train_split']}.jsonl"),
+        *("--data-path", f"{settings.rows_folder}/{settings.spec['train_split']}.jsonl"),
         *("--output-prefix", _ROWS, "--split", "100,0,0", "--workers", "4"),
     ]
     if settings.objective == "pretrain":
@@ -368,58 +354,47 @@ PROFILE = EngineProfile(
     ),
 )
 _LIMITS = (
-    FieldLimit(
-        field="objective",
-        values=("dpo", "grpo"),
-        reason=Reason(
-            "engine.mindspeed_llm.objective_not_supported",
-            "only SFT and continued pre-training are supported with MindSpeed-LLM",
-        ),
+    FieldLimit.of(
+        "objective",
+        ("dpo", "grpo"),
+        "engine.mindspeed_llm.objective_not_supported",
+        "only SFT and continued pre-training are supported with MindSpeed-LLM",
     ),
-    FieldLimit(
-        field="method",
-        values=("qlora",),
-        reason=Reason(
-            "engine.mindspeed_llm.qlora_not_supported", "QLoRA is not supported with MindSpeed-LLM"
-        ),
+    FieldLimit.of(
+        "method",
+        ("qlora",),
+        "engine.mindspeed_llm.qlora_not_supported",
+        "QLoRA is not supported with MindSpeed-LLM",
     ),
-    FieldLimit(
-        field="lora.dropout",
-        reason=Reason(
-            "engine.mindspeed_llm.dropout_not_supported",
-            "MindSpeed-LLM does not support LoRA dropout",
-        ),
+    FieldLimit.of(
+        "lora.dropout",
+        (),
+        "engine.mindspeed_llm.dropout_not_supported",
+        "MindSpeed-LLM does not support LoRA dropout",
     ),
-    FieldLimit(
-        field="parallel.expert",
-        reason=Reason(
-            "engine.mindspeed_llm.dense_models_only",
-            "only dense models are supported with MindSpeed-LLM",
-        ),
+    FieldLimit.of(
+        "parallel.expert",
+        (),
+        "engine.mindspeed_llm.dense_models_only",
+        "only dense models are supported with MindSpeed-LLM",
     ),
-    FieldLimit(
-        field="parallel.zero_stage",
-        values=(2, 3),
-        reason=Reason(
-            "engine.mindspeed_llm.zero_stage_not_supported",
-            "Megatron shards the optimizer states only, which is ZeRO stage 1",
-        ),
+    FieldLimit.of(
+        "parallel.zero_stage",
+        (2, 3),
+        "engine.mindspeed_llm.zero_stage_not_supported",
+        "Megatron shards the optimizer states only, which is ZeRO stage 1",
     ),
-    FieldLimit(
-        field="communication_dtype",
-        values=("bfloat16", "float16"),
-        reason=Reason(
-            "engine.mindspeed_llm.communication_dtype_not_supported",
-            "MindSpeed-LLM documents only float32 and Megatron's default",
-        ),
+    FieldLimit.of(
+        "communication_dtype",
+        ("bfloat16", "float16"),
+        "engine.mindspeed_llm.communication_dtype_not_supported",
+        "MindSpeed-LLM documents only float32 and Megatron's default",
     ),
-    FieldLimit(
-        field="fused_operators",
-        values=("cross_entropy", "adamw", "grouped_matmul"),
-        reason=Reason(
-            "engine.mindspeed_llm.kernels_not_configurable",
-            "MindSpeed-LLM selects these kernels automatically",
-        ),
+    FieldLimit.of(
+        "fused_operators",
+        ("cross_entropy", "adamw", "grouped_matmul"),
+        "engine.mindspeed_llm.kernels_not_configurable",
+        "MindSpeed-LLM selects these kernels automatically",
     ),
 )
 _ENVIRONMENT = {
@@ -435,9 +410,10 @@ class MindSpeedLlmEngine(ContainerTrainingEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "mindspeed_llm"
-
-    def profile(self) -> EngineProfile:
-        return PROFILE
+    engine_profile = PROFILE
+    field_limits = _LIMITS
+    row_shapes: ClassVar = {"pretrain": "texts"}
+    validates = False
 
     def unsupported_reason(self, task: EngineTask, chip: Chip) -> str:
         if chip.torch_device != "npu":
@@ -448,23 +424,16 @@ class MindSpeedLlmEngine(ContainerTrainingEngine):
             )
         return super().unsupported_reason(task, chip)
 
-    def limits(
-        self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[FieldLimit, ...]:
-        return (*_LIMITS, *bfloat16_limits(chip))
-
     def check_engine_rules(
         self, spec: Mapping[str, Any], *, model: ModelFacts | None
     ) -> Iterator[FieldFinding]:
         if spec["max_steps"] is None:
-            yield FieldFinding(
-                field="max_steps",
-                message=Reason(
-                    "engine.mindspeed_llm.max_steps_required",
-                    "max_steps is required: MindSpeed-LLM counts steps, not epochs; one "
-                    "epoch is examples ÷ (batch_size × gradient_accumulation × data-parallel "
-                    "size)",
-                ),
+            yield field_finding(
+                "max_steps",
+                "engine.mindspeed_llm.max_steps_required",
+                "max_steps is required: MindSpeed-LLM counts steps, not epochs; one "
+                "epoch is examples ÷ (batch_size × gradient_accumulation × data-parallel "
+                "size)",
             )
         if spec["method"] == "lora":
             yield from _check_lora(spec["lora"])
@@ -474,14 +443,13 @@ class MindSpeedLlmEngine(ContainerTrainingEngine):
     def translate(self, settings: TrainingSettings) -> TrainingSteps:
         model = settings.model
         if model is None:
-            raise ValueError(
-                Reason("engine.mindspeed_llm.model_required", "MindSpeed-LLM requires a model")
+            raise RenderRefused(
+                "engine.mindspeed_llm.model_required", "MindSpeed-LLM requires a model"
             )
         resumes = settings.continues
         steps: tuple[
             container_commands.CommandStep | container_commands.CollectModelFilesStep, ...
         ] = (
-            *shape_rows_steps(settings),
             container_commands.CommandStep(argv=copy_command()),
             container_commands.CommandStep(
                 argv=training_command(settings, model, resumes=False),
@@ -494,36 +462,27 @@ class MindSpeedLlmEngine(ContainerTrainingEngine):
             ),
             container_commands.CollectModelFilesStep(source=MERGED),
         )
-        files: dict[str, str] = {}
-        if settings.objective in SHAPES:
-            files["shape_rows.py"] = container_commands.read_bundled_program("shape_rows")
-        return TrainingSteps(
-            steps=steps, files=files, environment=_ENVIRONMENT, shares_checkpoints=True
-        )
+        return TrainingSteps(steps=steps, environment=_ENVIRONMENT, shares_checkpoints=True)
 
 
 def _check_lora(lora: Mapping[str, Any]) -> Iterator[FieldFinding]:
     if lora["alpha"] != int(lora["alpha"]):
-        yield FieldFinding(
-            field="lora.alpha",
-            message=Reason(
-                "engine.mindspeed_llm.alpha_not_integer",
-                "lora.alpha must be a whole number for MindSpeed-LLM, got {alpha}",
-                alpha=f"{lora['alpha']:g}",
-            ),
+        yield field_finding(
+            "lora.alpha",
+            "engine.mindspeed_llm.alpha_not_integer",
+            "lora.alpha must be a whole number for MindSpeed-LLM, got {alpha}",
+            alpha=f"{lora['alpha']:g}",
         )
     requested = set(lora["target_modules"] or ())
     joint = [JOINT_LAYERS[name] for name in lora_target_layers(sorted(requested))]
     beyond = sorted(requested - frozenset().union(*joint))
     if beyond:
         groups = "; ".join(", ".join(sorted(parts)) for parts in JOINT_LAYERS.values())
-        yield FieldFinding(
-            field="lora.target_modules",
-            message=Reason(
-                "engine.mindspeed_llm.incomplete_layer_group",
-                "lora.target_modules must be complete groups of layers for "
-                "MindSpeed-LLM, which fuses these layers: {groups}; got {layers}",
-                groups=groups,
-                layers=", ".join(beyond),
-            ),
+        yield field_finding(
+            "lora.target_modules",
+            "engine.mindspeed_llm.incomplete_layer_group",
+            "lora.target_modules must be complete groups of layers for "
+            "MindSpeed-LLM, which fuses these layers: {groups}; got {layers}",
+            groups=groups,
+            layers=", ".join(beyond),
         )

@@ -11,10 +11,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from controlplane.adapters.engines import container_commands, container_engine, container_training
-from controlplane.adapters.engines.container_engine import bfloat16_limits
 from controlplane.adapters.engines.container_training import (
     ContainerTrainingEngine,
     TrainingSettings,
@@ -22,7 +21,7 @@ from controlplane.adapters.engines.container_training import (
 )
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, field_finding
 from controlplane.ports.engines import (
     ArgumentVerification,
     EngineProfile,
@@ -77,35 +76,29 @@ def swift_family(model: ModelFacts) -> SwiftFamily:
 def check_family(model: ModelFacts) -> Iterator[FieldFinding]:
     """Why ms-swift cannot, or must not, train the model."""
     if model.architecture not in FAMILIES:
-        yield FieldFinding(
-            field="model",
-            message=Reason(
-                "engine.ms_swift.architecture_not_supported",
-                "{model} is a {architecture}, which is not supported with ms-swift; "
-                "supported are {architectures}",
-                model=model.name,
-                architecture=model.architecture or "model of unknown architecture",
-                architectures=", ".join(FAMILIES),
-            ),
+        yield field_finding(
+            "model",
+            "engine.ms_swift.architecture_not_supported",
+            "{model} is a {architecture}, which is not supported with ms-swift; "
+            "supported are {architectures}",
+            model=model.name,
+            architecture=model.architecture or "model of unknown architecture",
+            architectures=", ".join(FAMILIES),
         )
     if model.config.get("auto_map"):
-        yield FieldFinding(
-            field="model",
-            message=Reason(
-                "engine.ms_swift.custom_code",
-                "{model} contains custom code (auto_map in its config.json), which "
-                "ms-swift would execute without confirmation; choose another engine or a "
-                "model without custom code",
-                model=model.name,
-            ),
+        yield field_finding(
+            "model",
+            "engine.ms_swift.custom_code",
+            "{model} contains custom code (auto_map in its config.json), which "
+            "ms-swift would execute without confirmation; choose another engine or a "
+            "model without custom code",
+            model=model.name,
         )
 
 
 #: Relative to ``{work}``: where checkpoints and logs go; where the merged model goes.
 CHECKPOINTS, MERGED = "checkpoints", "merged"
 COMMANDS = {"sft": "sft", "dpo": "rlhf", "grpo": "rlhf", "pretrain": "pt"}
-#: Objectives whose rows are rewritten, and into which shape; preferences only need a column's name.
-SHAPES = {"grpo": "prompts", "pretrain": "spoken"}
 #: Fused operators that are Liger kernels here; asking for one takes them all.
 LIGER = frozenset({"rms_norm", "rotary_embedding", "swiglu", "cross_entropy"})
 _MODEL = "{inputs}/model"
@@ -122,7 +115,7 @@ def training_arguments(settings: TrainingSettings) -> dict[str, Any]:
         **({"use_liger_kernel": True} if settings.fused & LIGER else {}),
         **_objective_arguments(settings),
         **_method_arguments(settings),
-        "dataset": [_dataset_path(settings, spec["train_split"])],
+        "dataset": [f"{settings.rows_folder}/{spec['train_split']}.jsonl"],
         **_validation_arguments(settings),
         "max_length": settings.max_length,
         "output_dir": CHECKPOINTS,
@@ -132,18 +125,14 @@ def training_arguments(settings: TrainingSettings) -> dict[str, Any]:
         "learning_rate": spec["learning_rate"],
         "per_device_train_batch_size": spec["batch_size"],
         "gradient_accumulation_steps": spec["gradient_accumulation"],
-        "lr_scheduler_type": _scheduler_name(spec),
+        "lr_scheduler_type": container_training.scheduler_name(spec),
         "warmup_ratio": spec["warmup_ratio"],
         "weight_decay": spec["weight_decay"],
         "seed": spec["seed"],
         "data_seed": spec["seed"],
-        "optim": _optimizer_name(settings),
+        "optim": container_training.optimizer_name(settings),
         "gradient_checkpointing": settings.recompute,
-        **(
-            {"deepspeed": container_training.DEEPSPEED_FILE}
-            if container_training.uses_deepspeed(settings)
-            else {}
-        ),
+        **container_training.deepspeed_argument(settings),
         **({"sequence_parallel_size": settings.plan.context} if settings.plan.context > 1 else {}),
         "logging_steps": spec["log_every_steps"],
         "save_strategy": "steps",
@@ -160,17 +149,6 @@ def merge_command(settings: TrainingSettings) -> tuple[str, ...]:
         *("swift", "export", "--adapters", "{newest}", "--merge_lora", "true"),
         *("--model", _MODEL, *_model_type_flags(settings)),
         *("--torch_dtype", settings.precision, "--output_dir", MERGED),
-    )
-
-
-def shape_rows_steps(settings: TrainingSettings) -> tuple[container_commands.CommandStep, ...]:
-    """The steps that rewrite rows, where the objective needs it."""
-    shape = SHAPES.get(settings.objective)
-    splits = [settings.spec["train_split"], settings.validation_split]
-    return tuple(
-        container_commands.shape_rows_step(shape, split=split)
-        for split in splits
-        if shape and split
     )
 
 
@@ -191,11 +169,6 @@ def _model_type_flags(settings: TrainingSettings) -> tuple[str, ...]:
         for name, value in _model_type_arguments(settings).items()
         for word in (f"--{name}", value)
     )
-
-
-def _dataset_path(settings: TrainingSettings, split: str) -> str:
-    folder = "{work}/rows" if settings.objective in SHAPES else "{inputs}/dataset"
-    return f"{folder}/{split}.jsonl"
 
 
 def _objective_arguments(settings: TrainingSettings) -> dict[str, Any]:
@@ -241,26 +214,12 @@ def _method_arguments(settings: TrainingSettings) -> dict[str, Any]:
     return values
 
 
-def _optimizer_name(settings: TrainingSettings) -> str:
-    """torch has a fused kernel for each kind of device; the one for NPUs has a name of its own."""
-    if "adamw" not in settings.fused:
-        return "adamw_torch"
-    npu = settings.chip.torch_device == "npu"
-    return "adamw_torch_npu_fused" if npu else "adamw_torch_fused"
-
-
-def _scheduler_name(spec: Mapping[str, Any]) -> str:
-    """``constant`` would leave the warm-up out."""
-    schedule = str(spec["scheduler"])
-    return "constant_with_warmup" if schedule == "constant" else schedule
-
-
 def _validation_arguments(settings: TrainingSettings) -> dict[str, Any]:
     # A prompt and a reward have no loss to validate.
     if not settings.validation_split or settings.objective == "grpo":
         return {"eval_strategy": "no"}
     return {
-        "val_dataset": [_dataset_path(settings, settings.validation_split)],
+        "val_dataset": [f"{settings.rows_folder}/{settings.validation_split}.jsonl"],
         "eval_strategy": "steps",
         "eval_steps": settings.spec["checkpoint_every_steps"],
         "per_device_eval_batch_size": settings.spec["batch_size"],
@@ -317,30 +276,28 @@ _LIMITS = (
     FieldLimit(field="parallel.pipeline", reason=_MEGATRON),
     FieldLimit(field="parallel.expert", reason=_MEGATRON),
     FieldLimit(field="parallel.sequence", values=("on",), reason=_MEGATRON),
-    FieldLimit(
-        field="fused_operators",
-        values=("grouped_matmul",),
-        reason=Reason(
-            "engine.ms_swift.kernel_not_supported", "ms-swift does not support this kernel"
-        ),
+    FieldLimit.of(
+        "fused_operators",
+        ("grouped_matmul",),
+        "engine.ms_swift.kernel_not_supported",
+        "ms-swift does not support this kernel",
     ),
 )
-#: Numbers of bits that bitsandbytes supports.
-_BITS = (4, 8)
 
 
 class MsSwiftEngine(ContainerTrainingEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "ms_swift"
-
-    def profile(self) -> EngineProfile:
-        return PROFILE
+    engine_profile = PROFILE
+    field_limits = _LIMITS
+    # Preferences only need a column's name.
+    row_shapes: ClassVar = {"grpo": "prompts", "pretrain": "spoken"}
 
     def limits(
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
-        return (*_LIMITS, *bfloat16_limits(chip), *_chip_field_limits(chip))
+        return (*super().limits(task, chip=chip, model=model), *_chip_field_limits(chip))
 
     def check_engine_rules(
         self, spec: Mapping[str, Any], *, model: ModelFacts | None
@@ -349,37 +306,24 @@ class MsSwiftEngine(ContainerTrainingEngine):
             yield from check_family(model)
         alpha = spec["lora"]["alpha"]
         if spec["method"] != "full" and alpha != int(alpha):
-            yield FieldFinding(
-                field="lora.alpha",
-                message=Reason(
-                    "engine.ms_swift.alpha_not_integer",
-                    "lora.alpha must be a whole number for ms-swift before 4.5, got {alpha}",
-                    alpha=f"{alpha:g}",
-                ),
+            yield field_finding(
+                "lora.alpha",
+                "engine.ms_swift.alpha_not_integer",
+                "lora.alpha must be a whole number for ms-swift before 4.5, got {alpha}",
+                alpha=f"{alpha:g}",
             )
-        bits = spec["qlora"]["bits"]
-        if spec["method"] == "qlora" and bits not in _BITS:
-            yield FieldFinding(
-                field="qlora.bits",
-                message=Reason(
-                    "engine.qlora.unsupported_bits",
-                    "qlora.bits must be 4 or 8 for bitsandbytes, got {bits}",
-                    bits=bits,
-                ),
-            )
+        yield from container_training.check_bitsandbytes(spec)
         if spec["objective"] != "grpo":
             return
         group = spec["batch_size"] * spec["gradient_accumulation"]
         if group % spec["grpo"]["generations"]:
-            yield FieldFinding(
-                field="grpo.generations",
-                message=Reason(
-                    "engine.ms_swift.generations_not_a_divisor",
-                    "grpo.generations must divide batch_size × gradient_accumulation, "
-                    "{product}, got {generations}",
-                    product=group,
-                    generations=spec["grpo"]["generations"],
-                ),
+            yield field_finding(
+                "grpo.generations",
+                "engine.ms_swift.generations_not_a_divisor",
+                "grpo.generations must divide batch_size × gradient_accumulation, "
+                "{product}, got {generations}",
+                product=group,
+                generations=spec["grpo"]["generations"],
             )
 
     def translate(self, settings: TrainingSettings) -> TrainingSteps:
@@ -387,23 +331,19 @@ class MsSwiftEngine(ContainerTrainingEngine):
         newest = f"{CHECKPOINTS}/checkpoint-*/trainer_state.json"
         resumed = (*train, "--resume_from_checkpoint", "{newest}") if settings.continues else ()
         steps: list[container_commands.CommandStep | container_commands.CollectModelFilesStep] = [
-            *shape_rows_steps(settings),
             container_commands.CommandStep(
                 argv=train, newest=newest if settings.continues else "", resumed=resumed
             ),
         ]
-        files = {"train.json": as_json(training_arguments(settings))}
-        if settings.objective in SHAPES:
-            files["shape_rows.py"] = container_commands.read_bundled_program("shape_rows")
+        files = {
+            "train.json": as_json(training_arguments(settings)),
+            **container_training.deepspeed_files(settings),
+        }
         if settings.objective == "grpo":
             files["plugins/ninefold_rewards.py"] = container_commands.read_bundled_program(
                 "ninefold_rewards"
             )
             files["plugins/ninefold_scoring.py"] = container_commands.scoring_text()
-        if container_training.uses_deepspeed(settings):
-            files[container_training.DEEPSPEED_FILE] = container_training.deepspeed_configuration(
-                settings
-            )
         if settings.adapter:
             steps.append(
                 container_commands.CommandStep(
@@ -419,22 +359,18 @@ class MsSwiftEngine(ContainerTrainingEngine):
 def _chip_field_limits(chip: Chip | None) -> Iterator[FieldLimit]:
     if chip is None or chip.torch_device == "cuda":
         return
-    yield FieldLimit(
-        field="method",
-        values=("qlora",),
-        reason=Reason(
-            "engine.ms_swift.qlora_not_supported",
-            "bitsandbytes, which QLoRA requires, does not run on {chip}; ms-swift "
-            "documents QLoRA as not supported there",
-            chip=chip.label,
-        ),
+    yield FieldLimit.of(
+        "method",
+        ("qlora",),
+        "engine.ms_swift.qlora_not_supported",
+        "bitsandbytes, which QLoRA requires, does not run on {chip}; ms-swift "
+        "documents QLoRA as not supported there",
+        chip=chip.label,
     )
-    yield FieldLimit(
-        field="fused_operators",
-        values=tuple(sorted(LIGER)),
-        reason=Reason(
-            "engine.ms_swift.liger_not_supported",
-            "ms-swift documents Liger kernels as not supported on {chip}",
-            chip=chip.label,
-        ),
+    yield FieldLimit.of(
+        "fused_operators",
+        tuple(sorted(LIGER)),
+        "engine.ms_swift.liger_not_supported",
+        "ms-swift documents Liger kernels as not supported on {chip}",
+        chip=chip.label,
     )

@@ -7,18 +7,25 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
-from controlplane.adapters.engines import container_commands, container_engine
+from controlplane.adapters.engines import container_commands
 from controlplane.adapters.engines.container_engine import ContainerEngine
 from controlplane.domain.common import spec_fields
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField, fields_named
+from controlplane.domain.common.spec_fields import (
+    FieldFinding,
+    FieldLimit,
+    SpecField,
+    field_finding,
+    fields_named,
+)
 from controlplane.domain.specs.evaluation import QUANTIZE
 from controlplane.ports.engines import (
     ArgumentVerification,
     EngineProfile,
     EngineTask,
     ModelFacts,
+    RenderRefused,
     RenderRequest,
 )
 from controlplane.ports.launches import Launch
@@ -58,23 +65,18 @@ FIELDS = fields_named(
     "seed",
 )
 _LIMITS = (
-    FieldLimit(
-        field="scheme",
-        values=("w4a16-awq",),
-        reason=Reason(
-            "engine.msmodelslim.w4a16_unverified",
-            "w4a16 on Ascend is not verified by the developers of msModelSlim; use "
-            "w8a8-smoothquant",
-        ),
+    FieldLimit.of(
+        "scheme",
+        ("w4a16-awq",),
+        "engine.msmodelslim.w4a16_unverified",
+        "w4a16 on Ascend is not verified by the developers of msModelSlim; use w8a8-smoothquant",
     ),
-    FieldLimit(
-        field="scheme",
-        values=("fp8-dynamic",),
-        reason=Reason(
-            "engine.msmodelslim.fp8_not_supported",
-            "msModelSlim supports fp8 for chips of the 950 series only; "
-            "w8a8-smoothquant is supported on all chips",
-        ),
+    FieldLimit.of(
+        "scheme",
+        ("fp8-dynamic",),
+        "engine.msmodelslim.fp8_not_supported",
+        "msModelSlim supports fp8 for chips of the 950 series only; "
+        "w8a8-smoothquant is supported on all chips",
     ),
 )
 #: Architecture → a name by which it finds the adapter that takes that architecture apart.
@@ -98,10 +100,10 @@ class MsModelSlimEngine(ContainerEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "msmodelslim"
+    engine_profile = PROFILE
+    field_limits = _LIMITS
+    limited_by_formats = False
     tasks = frozenset({EngineTask.QUANTIZE})
-
-    def profile(self) -> EngineProfile:
-        return PROFILE
 
     def fields(self, task: EngineTask) -> tuple[SpecField, ...]:
         return FIELDS
@@ -112,7 +114,7 @@ class MsModelSlimEngine(ContainerEngine):
                 "engine.msmodelslim.chip_not_supported",
                 "msModelSlim runs on Ascend only; use llm_compressor for other chips",
             )
-        if container_engine.missing_image(PROFILE, engine=self.name, chip=chip):
+        if self.missing_image_reason(chip):
             return Reason(
                 "engine.msmodelslim.image_missing",
                 "no image of msModelSlim is known for {chip}, and none is published; "
@@ -120,11 +122,6 @@ class MsModelSlimEngine(ContainerEngine):
                 chip=chip.label,
             )
         return ""
-
-    def limits(
-        self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[FieldLimit, ...]:
-        return _LIMITS
 
     def recommended_values(
         self, task: EngineTask, *, model: ModelFacts | None
@@ -156,24 +153,20 @@ class MsModelSlimEngine(ContainerEngine):
         It is given its recipe as a file, never as a scheme's name: without a recipe that suits exactly it would
         ask on its standard input whether another will do.
 
-        :raises ValueError: unless there is exactly one placement and the model's architecture is known.
+        :raises RenderRefused: unless there is exactly one placement and the model's architecture is known.
         """
         if len(request.placements) != 1:
-            raise ValueError(
-                Reason(
-                    "engine.msmodelslim.multi_node_not_supported",
-                    "msModelSlim must run on one node, got {nodes}",
-                    nodes=len(request.placements),
-                )
+            raise RenderRefused(
+                "engine.msmodelslim.multi_node_not_supported",
+                "msModelSlim must run on one node, got {nodes}",
+                nodes=len(request.placements),
             )
         architecture = request.model.architecture if request.model else ""
         if architecture not in MODEL_TYPES:
-            raise ValueError(
-                Reason(
-                    "engine.msmodelslim.adapter_missing",
-                    "msModelSlim has no adapter for {architecture}",
-                    architecture=architecture or "an unknown model",
-                )
+            raise RenderRefused(
+                "engine.msmodelslim.adapter_missing",
+                "msModelSlim has no adapter for {architecture}",
+                architecture=architecture or "an unknown model",
             )
         spec = self.normalise(request.task, request.spec)
         shared, differing = container_commands.chip_variables(request.chip, request.placements)
@@ -251,26 +244,22 @@ def _int8_quantizer(scope: str) -> dict[str, Any]:
 
 def _check_model(model: ModelFacts) -> Iterator[FieldFinding]:
     if model.format:
-        yield FieldFinding(
-            field="model_version",
-            message=Reason(
-                "engine.msmodelslim.already_quantized",
-                "{model} is already quantized ({scheme}); choose the version from which "
-                "it was quantized",
-                model=model.name,
-                scheme=model.scheme or "unknown scheme",
-            ),
+        yield field_finding(
+            "model_version",
+            "engine.msmodelslim.already_quantized",
+            "{model} is already quantized ({scheme}); choose the version from which "
+            "it was quantized",
+            model=model.name,
+            scheme=model.scheme or "unknown scheme",
         )
     if model.architecture not in MODEL_TYPES:
         known = ", ".join(sorted(MODEL_TYPES))
-        yield FieldFinding(
-            field="model_version",
-            message=Reason(
-                "engine.msmodelslim.architecture_not_supported",
-                "{model} is a {architecture}, for which msModelSlim has no adapter; "
-                "supported are {architectures}",
-                model=model.name,
-                architecture=model.architecture or "model of unknown architecture",
-                architectures=known,
-            ),
+        yield field_finding(
+            "model_version",
+            "engine.msmodelslim.architecture_not_supported",
+            "{model} is a {architecture}, for which msModelSlim has no adapter; "
+            "supported are {architectures}",
+            model=model.name,
+            architecture=model.architecture or "model of unknown architecture",
+            architectures=known,
         )

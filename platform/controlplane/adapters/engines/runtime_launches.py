@@ -18,7 +18,7 @@ from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.serving.lifecycle import DRAIN_SECONDS, STOP_GRACE
 from controlplane.ports.adapter_registry import plugin_of_chip
-from controlplane.ports.engines import ROLES, EngineTask, RenderRequest
+from controlplane.ports.engines import ROLES, EngineTask, RenderRefused, RenderRequest
 from controlplane.ports.launches import EngineEnvironment, Launch, LaunchRole, ReadinessProbe
 
 #: Time to end the current step and write a checkpoint, or to let open requests end.
@@ -82,15 +82,13 @@ def runtime_launch(
 ) -> Launch:
     """The Launch of one process that reads that spec.
 
-    :raises ValueError: unless there is exactly one placement; the runtime does not cross nodes.
+    :raises RenderRefused: unless there is exactly one placement; the runtime does not cross nodes.
     """
     if len(request.placements) != 1:
-        raise ValueError(
-            Reason(
-                "engine.runtime.multiple_replicas_not_supported",
-                "the runtime supports one replica only, got {replicas}",
-                replicas=len(request.placements),
-            )
+        raise RenderRefused(
+            "engine.runtime.multiple_replicas_not_supported",
+            "the runtime supports one replica only, got {replicas}",
+            replicas=len(request.placements),
         )
     secret = "NINEFOLD_ENGINE_KEY" if request.task is EngineTask.SERVE else "NINEFOLD_ATTEMPT_TOKEN"
     return Launch(

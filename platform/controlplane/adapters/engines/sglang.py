@@ -16,7 +16,7 @@ from controlplane.adapters.engines.container_serving import (
 )
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, field_finding
 from controlplane.domain.serving.model_kinds import ModelKind, Operation
 from controlplane.domain.specs.serving import MEMORY_FRACTION
 from controlplane.ports.engines import (
@@ -25,6 +25,7 @@ from controlplane.ports.engines import (
     EngineTask,
     LoraSupport,
     ModelFacts,
+    RenderRefused,
 )
 
 #: Starts the server with the key from the environment: its own option would show it to every process.
@@ -102,10 +103,8 @@ class SglangEngine(ContainerServingEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "sglang"
+    engine_profile = PROFILE
     parsers = "sglang"
-
-    def profile(self) -> EngineProfile:
-        return PROFILE
 
     def limits(
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
@@ -113,28 +112,24 @@ class SglangEngine(ContainerServingEngine):
         if chip is None or chip.torch_device != _NPU:
             return ()
         return (
-            FieldLimit(
-                field="kv_precision",
-                values=("fp8",),
-                reason=Reason(
-                    "engine.sglang.kv_precision_not_supported",
-                    "SGLang does not support this KV cache format on {chip}",
-                    chip=chip.label,
-                ),
+            FieldLimit.of(
+                "kv_precision",
+                ("fp8",),
+                "engine.sglang.kv_precision_not_supported",
+                "SGLang does not support this KV cache format on {chip}",
+                chip=chip.label,
             ),
             *bfloat16_limits(chip),
         )
 
     def check_engine_rules(self, spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
         if ":" in spec["model_name"]:
-            yield FieldFinding(
-                field="model_name",
-                message=Reason(
-                    "engine.sglang.invalid_model_name",
-                    "model_name must not contain ':' for SGLang, which uses it to separate a "
-                    "model and its adapter, got {name}",
-                    name=repr(spec["model_name"]),
-                ),
+            yield field_finding(
+                "model_name",
+                "engine.sglang.invalid_model_name",
+                "model_name must not contain ':' for SGLang, which uses it to separate a "
+                "model and its adapter, got {name}",
+                name=repr(spec["model_name"]),
             )
 
     def unsupported_model_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:
@@ -171,19 +166,17 @@ class SglangEngine(ContainerServingEngine):
     def translate(self, settings: ServingSettings) -> ServingCommand:
         """The replica's nodes run the same command; all of them answer ``/health``.
 
-        :raises ValueError: if copies of the model are to be placed on several nodes.
+        :raises RenderRefused: if copies of the model are to be placed on several nodes.
         """
         spec, plan = settings.spec, settings.plan
         if plan.data > 1 and settings.nodes > 1:
-            raise ValueError(
-                Reason(
-                    "engine.sglang.multi_node_data_parallelism",
-                    "SGLang requires the {copies} copies of parallel.data on one node, got "
-                    "{nodes} nodes: set parallel.data to 1 and increase the replicas of the "
-                    "deployment",
-                    copies=plan.data,
-                    nodes=settings.nodes,
-                )
+            raise RenderRefused(
+                "engine.sglang.multi_node_data_parallelism",
+                "SGLang requires the {copies} copies of parallel.data on one node, got "
+                "{nodes} nodes: set parallel.data to 1 and increase the replicas of the "
+                "deployment",
+                copies=plan.data,
+                nodes=settings.nodes,
             )
         argv = ["{python}", f"{{work}}/{_START}", "--model-path", MODEL]
         argv += ["--served-model-name", spec["model_name"]]

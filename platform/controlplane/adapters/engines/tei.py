@@ -21,6 +21,7 @@ from controlplane.ports.engines import (
     EngineProfile,
     EngineTask,
     ModelFacts,
+    RenderRefused,
 )
 
 #: Architectures of embedding models that it names (docs/source/en/supported_models.md).
@@ -85,27 +86,23 @@ PROFILE = EngineProfile(
 _NO_TEXT = Reason("engine.tei.text_option", "this option applies to models that generate text only")
 _ONE_CARD = Reason("engine.tei.one_card", "Text Embeddings Inference uses one card of a replica")
 _LIMITS = (
-    FieldLimit(
-        field="precision",
-        values=("bfloat16",),
-        reason=Reason(
-            "engine.tei.precision_not_supported",
-            "Text Embeddings Inference computes in float16 or float32",
-        ),
+    FieldLimit.of(
+        "precision",
+        ("bfloat16",),
+        "engine.tei.precision_not_supported",
+        "Text Embeddings Inference computes in float16 or float32",
     ),
-    FieldLimit(
-        field="context_length",
-        reason=Reason(
-            "engine.tei.context_length_from_config",
-            "Text Embeddings Inference uses the context length in the files of the model",
-        ),
+    FieldLimit.of(
+        "context_length",
+        (),
+        "engine.tei.context_length_from_config",
+        "Text Embeddings Inference uses the context length in the files of the model",
     ),
-    FieldLimit(
-        field="memory_fraction",
-        reason=Reason(
-            "engine.tei.memory_fraction_not_configurable",
-            "Text Embeddings Inference allocates memory for each batch",
-        ),
+    FieldLimit.of(
+        "memory_fraction",
+        (),
+        "engine.tei.memory_fraction_not_configurable",
+        "Text Embeddings Inference allocates memory for each batch",
     ),
     FieldLimit(field="kv_precision", values=("fp8",), reason=_NO_TEXT),
     FieldLimit(field="prefix_cache", values=("on", "off"), reason=_NO_TEXT),
@@ -131,10 +128,10 @@ class TeiEngine(ContainerServingEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "tei"
+    engine_profile = PROFILE
+    field_limits = _LIMITS
+    limited_by_formats = False
     one_node_because = _ONE_CARD
-
-    def profile(self) -> EngineProfile:
-        return PROFILE
 
     def unsupported_reason(self, task: EngineTask, chip: Chip) -> str:
         if chip.name.startswith(_WITHOUT_BUILD):
@@ -144,11 +141,6 @@ class TeiEngine(ContainerServingEngine):
                 chip=chip.label,
             )
         return super().unsupported_reason(task, chip)
-
-    def limits(
-        self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[FieldLimit, ...]:
-        return _LIMITS
 
     def unsupported_model_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:
         if model.architecture in ARCHITECTURES:
@@ -160,16 +152,14 @@ class TeiEngine(ContainerServingEngine):
         )
 
     def translate(self, settings: ServingSettings) -> ServingCommand:
-        """:raises ValueError: if the replica has more than one card."""
+        """:raises RenderRefused: if the replica has more than one card."""
         spec = settings.spec
         if settings.plan.cards > 1:
-            raise ValueError(
-                Reason(
-                    "engine.tei.too_many_cards",
-                    "Text Embeddings Inference uses one card of a replica, got {cards}: set 1 card and "
-                    "increase the replicas of the deployment",
-                    cards=settings.plan.cards,
-                )
+            raise RenderRefused(
+                "engine.tei.too_many_cards",
+                "Text Embeddings Inference uses one card of a replica, got {cards}: set 1 card and "
+                "increase the replicas of the deployment",
+                cards=settings.plan.cards,
             )
         length = settings.model.context_length if settings.model is not None else 0
         argv = [_PROGRAM, "--model-id", MODEL]

@@ -32,14 +32,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from packaging.version import Version
 
-from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.spec_fields import FieldFinding, field_finding
 from controlplane.ports.engines import ModelFacts
 
 AUTO, OFF = "auto", "off"
@@ -141,23 +140,20 @@ MIN_VERSIONS: Mapping[str, Mapping[ParserKind, Mapping[str, str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParserNames:
+class ParserNames(NamedTuple):
     """Names of parsers of one engine; empty where it has none."""
 
     tools: str = ""
     reasoning: str = ""
 
-    def of(self, kind: ParserKind) -> str:
-        return self.tools if kind is ParserKind.TOOLS else self.reasoning
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ModelFamily:
     """Models with the same format of tool calls and of reasoning."""
 
     #: The whole architecture, as a regular expression.
     architecture: str
+    _: KW_ONLY
     #: What the chat template contains, each a regular expression; empty where the architecture alone decides.
     template: tuple[str, ...] = ()
     #: What it does not contain.
@@ -166,10 +162,11 @@ class ModelFamily:
     catalog: str = ""
     #: Values in ``config.json`` that other models of the architecture do not have.
     config: Mapping[str, Any] = field(default_factory=dict)
-    vllm: ParserNames = ParserNames()
-    sglang: ParserNames = ParserNames()
-    xllm: ParserNames = ParserNames()
-    mindie: ParserNames = ParserNames()
+    #: Parsers of tool calls and of reasoning; empty where the engine has none.
+    vllm: tuple[str, str] = ("", "")
+    sglang: tuple[str, str] = ("", "")
+    xllm: tuple[str, str] = ("", "")
+    mindie: tuple[str, str] = ("", "")
     #: The models reason in every answer, so an empty parser of reasoning means that of the family.
     always_reasons: bool = False
 
@@ -190,33 +187,6 @@ class ModelFamily:
         return bool(self.catalog) and bool(re.search(self.catalog, model.catalog_key))
 
 
-def _family(
-    architecture: str,
-    *,
-    template: tuple[str, ...] = (),
-    without: tuple[str, ...] = (),
-    catalog: str = "",
-    config: Mapping[str, Any] | None = None,
-    vllm: tuple[str, str] = ("", ""),
-    sglang: tuple[str, str] = ("", ""),
-    xllm: tuple[str, str] = ("", ""),
-    mindie: tuple[str, str] = ("", ""),
-    always_reasons: bool = False,
-) -> ModelFamily:
-    return ModelFamily(
-        architecture=architecture,
-        template=template,
-        template_without=without,
-        catalog=catalog,
-        config=config or {},
-        vllm=ParserNames(tools=vllm[0], reasoning=vllm[1]),
-        sglang=ParserNames(tools=sglang[0], reasoning=sglang[1]),
-        xllm=ParserNames(tools=xllm[0], reasoning=xllm[1]),
-        mindie=ParserNames(tools=mindie[0], reasoning=mindie[1]),
-        always_reasons=always_reasons,
-    )
-
-
 #: How templates write a call: JSON in tags, or one tag a parameter.
 _JSON_CALL, _XML_CALL = "<tool_call>", "<function="
 _DEEPSEEK_CALL, _DEEPSEEK_JSON = "<｜tool▁calls▁begin｜>", "```json"
@@ -229,7 +199,7 @@ _DEEPSEEK_V3 = "DeepseekV3ForCausalLM"
 #: The first that includes a model counts.
 FAMILIES = (
     # Qwen2.5 and Llama 3 that DeepSeek-R1 taught: its prompt, and no tool calls of either.
-    _family(
+    ModelFamily(
         r"(Qwen[23]|Llama)ForCausalLM",
         template=("<｜Assistant｜>",),
         catalog=r"^deepseek-r1-distill",
@@ -238,42 +208,42 @@ FAMILIES = (
         xllm=("", "deepseek-r1"),
         always_reasons=True,
     ),
-    _family(
+    ModelFamily(
         r"Qwen3_5\w*For(CausalLM|ConditionalGeneration)",
         vllm=("qwen3_coder", "qwen3"),
         sglang=("qwen3_coder", "qwen3"),
         xllm=("qwen3_coder", "qwen3"),
     ),
     # Qwen3-Coder does not reason: a parser that expects reasoning would take the whole answer for it.
-    _family(
+    ModelFamily(
         _QWEN3_XML,
         template=(_XML_CALL,),
-        without=(_THINK,),
+        template_without=(_THINK,),
         catalog=r"^qwen3-coder",
         vllm=("qwen3_coder", ""),
         sglang=("qwen3_coder", ""),
         xllm=("qwen3_coder", ""),
     ),
-    _family(
+    ModelFamily(
         _QWEN3_XML,
         template=(_XML_CALL, _THINK),
         vllm=("qwen3_coder", "qwen3"),
         sglang=("qwen3_coder", "qwen3"),
         xllm=("qwen3_coder", "qwen3"),
     ),
-    _family(
+    ModelFamily(
         _QWEN3,
         template=(_JSON_CALL,),
-        without=(_XML_CALL, _THINK),
+        template_without=(_XML_CALL, _THINK),
         catalog=r"^qwen3-(next|vl)\b.*instruct",
         vllm=("hermes", ""),
         sglang=("qwen25", ""),
         xllm=("qwen25", ""),
     ),
-    _family(
+    ModelFamily(
         _QWEN3,
         template=(_JSON_CALL, _THINK),
-        without=(_XML_CALL,),
+        template_without=(_XML_CALL,),
         catalog=r"^qwen3-(\d|vl|next)",
         vllm=("hermes", "qwen3"),
         sglang=("qwen25", "qwen3"),
@@ -281,7 +251,7 @@ FAMILIES = (
         mindie=("", "on"),
     ),
     # QwQ: vLLM documents hermes and deepseek_r1.
-    _family(
+    ModelFamily(
         "Qwen2ForCausalLM",
         template=(_JSON_CALL, _THINK),
         catalog=r"^qwq",
@@ -291,27 +261,27 @@ FAMILIES = (
         always_reasons=True,
     ),
     # The templates of Qwen1.5 and Qwen2 have no tool calls.
-    _family(
+    ModelFamily(
         _QWEN2,
         template=(_JSON_CALL,),
-        without=(_XML_CALL, _THINK),
+        template_without=(_XML_CALL, _THINK),
         catalog=r"^qwen2\.5-(\d|coder)",
         vllm=("hermes", ""),
         sglang=("qwen25", ""),
         xllm=("qwen25", ""),
     ),
-    _family(
+    ModelFamily(
         r"DeepseekV41\w*ForCausalLM",
         vllm=("deepseek_v41", "deepseek_v41"),
         sglang=("deepseekv41", "deepseek-v41"),
     ),
-    _family(
+    ModelFamily(
         r"DeepseekV4\w*For(CausalLM|ConditionalGeneration)",
         vllm=("deepseek_v4", "deepseek_v4"),
         sglang=("deepseekv4", "deepseek-v4"),
         xllm=("deepseekv4", "deepseek-v4"),
     ),
-    _family(
+    ModelFamily(
         r"DeepseekV32ForCausalLM",
         vllm=("deepseek_v32", "deepseek_v3"),
         sglang=("deepseekv32", "deepseek-v3"),
@@ -319,14 +289,14 @@ FAMILIES = (
         mindie=("", "on"),
     ),
     # Kimi K2 has the architecture of DeepSeek-V3 and a type of its own.
-    _family(
+    ModelFamily(
         _DEEPSEEK_V3,
         config={"model_type": "kimi_k2"},
         vllm=("kimi_k2", "kimi_k2"),
         sglang=("kimi_k2", "kimi_k2"),
         xllm=("kimi_k2", "kimi"),
     ),
-    _family(
+    ModelFamily(
         rf"{_DEEPSEEK_V3}|KimiLinearForCausalLM",
         template=(r"<\|tool_calls_section_begin\|>",),
         catalog=r"^kimi-k2",
@@ -334,23 +304,23 @@ FAMILIES = (
         sglang=("kimi_k2", "kimi_k2"),
         xllm=("kimi_k2", "kimi"),
     ),
-    _family(
+    ModelFamily(
         r"KimiK25ForConditionalGeneration",
         vllm=("kimi_k2", "kimi_k2"),
         sglang=("kimi_k2", "kimi_k2"),
         xllm=("kimi_k2", "kimi_k25"),
     ),
-    _family(r"KimiK3\w*", vllm=("kimi_k3", "kimi_k3"), sglang=("kimi_k3", "kimi_k3")),
-    _family(
+    ModelFamily(r"KimiK3\w*", vllm=("kimi_k3", "kimi_k3"), sglang=("kimi_k3", "kimi_k3")),
+    ModelFamily(
         _DEEPSEEK_V3,
         template=(_DEEPSEEK_CALL,),
-        without=(_DEEPSEEK_JSON,),
+        template_without=(_DEEPSEEK_JSON,),
         catalog=r"^deepseek-v3\.1",
         vllm=("deepseek_v31", "deepseek_v3"),
         sglang=("deepseekv31", "deepseek-v3"),
         mindie=("deepseek_v31", "on"),
     ),
-    _family(
+    ModelFamily(
         _DEEPSEEK_V3,
         template=(_DEEPSEEK_CALL, _DEEPSEEK_JSON, "</think>"),
         catalog=r"^deepseek-r1$",
@@ -360,7 +330,7 @@ FAMILIES = (
         mindie=("", "on"),
         always_reasons=True,
     ),
-    _family(
+    ModelFamily(
         _DEEPSEEK_V3,
         template=(_DEEPSEEK_CALL, _DEEPSEEK_JSON),
         catalog=r"^deepseek-v3$",
@@ -370,7 +340,7 @@ FAMILIES = (
     ),
     # From GLM-4.7 on the name of the function follows the tag on the same line. GLM-4-0414 (``Glm4ForCausalLM``)
     # has a format of its own, for which neither engine has a parser.
-    _family(
+    ModelFamily(
         r"Glm4Moe(Lite)?ForCausalLM",
         template=("<arg_key>", r"['\"]<tool_call>['\"]\s*[+~]"),
         catalog=r"^glm-4\.7",
@@ -378,7 +348,7 @@ FAMILIES = (
         sglang=("glm47", "glm45"),
         xllm=("glm47", "glm47"),
     ),
-    _family(
+    ModelFamily(
         r"Glm4v?MoeFor(CausalLM|ConditionalGeneration)",
         template=("<arg_key>",),
         catalog=r"^glm-4\.[56]",
@@ -386,39 +356,39 @@ FAMILIES = (
         sglang=("glm45", "glm45"),
         xllm=("glm45", "glm45"),
     ),
-    _family(
+    ModelFamily(
         r"GlmMoeDsaForCausalLM|Glm5\w+",
         vllm=("glm47", "glm45"),
         sglang=("glm47", "glm45"),
         xllm=("glm5", "glm5"),
     ),
-    _family(
+    ModelFamily(
         r"MiniMaxM2ForCausalLM",
         vllm=("minimax_m2", "minimax_m2"),
         sglang=("minimax-m2", "minimax"),
         always_reasons=True,
     ),
-    _family(
+    ModelFamily(
         r"MiniMaxM3\w*For(CausalLM|ConditionalGeneration)",
         vllm=("minimax_m3", "minimax_m3"),
         sglang=("minimax-m3", "minimax-m3"),
     ),
-    _family(
+    ModelFamily(
         r"GptOssForCausalLM",
         vllm=("openai", "openai_gptoss"),
         sglang=("gpt-oss", "gpt-oss"),
         always_reasons=True,
     ),
     # The template of Llama 4 asks for calls of Python; one that asks for JSON is a fine-tuned model's.
-    _family(
+    ModelFamily(
         r"Llama4\w*",
         template=(r"\"parameters\"",),
-        without=(r"func_name1\(",),
+        template_without=(r"func_name1\(",),
         vllm=("llama4_json", ""),
     ),
-    _family(r"Llama4\w*", vllm=("llama4_pythonic", ""), sglang=("pythonic", "")),
+    ModelFamily(r"Llama4\w*", vllm=("llama4_pythonic", ""), sglang=("pythonic", "")),
     # Llama 3.1 and later; Llama 3, Llama 2 and Yi have the architecture and no tool calls.
-    _family(
+    ModelFamily(
         r"LlamaForCausalLM",
         template=("Environment: ipython",),
         catalog=r"^llama-3\.[1-9]",
@@ -426,90 +396,94 @@ FAMILIES = (
         sglang=("llama3", ""),
     ),
     # Models that were fine-tuned to the format of Hermes 2 Pro.
-    _family(
+    ModelFamily(
         r"(Llama|Mistral)ForCausalLM",
         template=(_JSON_CALL, r"<\|im_start\|>"),
-        without=(_XML_CALL, "<arg_key>", _THINK),
+        template_without=(_XML_CALL, "<arg_key>", _THINK),
         vllm=("hermes", ""),
         sglang=("hermes", ""),
     ),
     # Of Mistral only Magistral reasons.
-    _family(
+    ModelFamily(
         r"Mi(s|x)tral\w*For\w+|Ministral3\w*",
         template=(r"\[TOOL_CALLS\]", r"\[THINK\]"),
         vllm=("mistral", "mistral"),
         sglang=("mistral", "mistral"),
         always_reasons=True,
     ),
-    _family(
+    ModelFamily(
         r"Mi(s|x)tral\w*For\w+|Ministral3\w*",
         template=(r"\[TOOL_CALLS\]",),
         catalog=r"^(mistral-7b-instruct-v0\.3|mistral-nemo|mistral-small|mixtral-8x22b)",
         vllm=("mistral", ""),
         sglang=("mistral", ""),
     ),
-    _family(r"Gemma3ForCausalLM", template=("<start_function_call>",), vllm=("functiongemma", "")),
-    _family(r"Gemma4\w*", vllm=("gemma4", "gemma4"), sglang=("gemma4", "gemma4")),
+    ModelFamily(
+        r"Gemma3ForCausalLM", template=("<start_function_call>",), vllm=("functiongemma", "")
+    ),
+    ModelFamily(r"Gemma4\w*", vllm=("gemma4", "gemma4"), sglang=("gemma4", "gemma4")),
     # ERNIE 4.5 calls tools in its reasoning models only.
-    _family(r"Ernie4_5\w*ForCausalLM", template=(_JSON_CALL, _THINK), vllm=("ernie45", "ernie45")),
-    _family(
+    ModelFamily(
+        r"Ernie4_5\w*ForCausalLM", template=(_JSON_CALL, _THINK), vllm=("ernie45", "ernie45")
+    ),
+    ModelFamily(
         r"InternLM2ForCausalLM",
         template=(r"<\|plugin\|>",),
         catalog=r"^internlm2\.5",
         vllm=("internlm", ""),
     ),
-    _family(r"InternS1\w*", sglang=("interns1", "interns1")),
-    _family(r"HunYuanMoEV1ForCausalLM", vllm=("hunyuan_a13b", "hunyuan_a13b")),
+    ModelFamily(r"InternS1\w*", sglang=("interns1", "interns1")),
+    ModelFamily(r"HunYuanMoEV1ForCausalLM", vllm=("hunyuan_a13b", "hunyuan_a13b")),
     # SGLang's ``hunyuan`` reads the tokens of Hunyuan 3, not those of Hunyuan A13B.
-    _family(r"HYV3ForCausalLM", vllm=("hy_v3", "hy_v3"), sglang=("hunyuan", "hunyuan")),
-    _family(r"HYV4ForCausalLM", vllm=("hy_v4", "hy_v4")),
+    ModelFamily(r"HYV3ForCausalLM", vllm=("hy_v3", "hy_v3"), sglang=("hunyuan", "hunyuan")),
+    ModelFamily(r"HYV4ForCausalLM", vllm=("hy_v4", "hy_v4")),
     # Phi-4-mini has the architecture of Phi-3 and a vocabulary of its own.
-    _family(r"Phi3ForCausalLM", config={"vocab_size": 200_064}, vllm=("phi4_mini_json", "")),
-    _family(
+    ModelFamily(r"Phi3ForCausalLM", config={"vocab_size": 200_064}, vllm=("phi4_mini_json", "")),
+    ModelFamily(
         r"Granite\w*ForCausalLM",
         template=(r"<\|tool_call\|>",),
         vllm=("granite", "granite"),
     ),
-    _family(
+    ModelFamily(
         r"Granite\w*ForCausalLM",
         template=(_JSON_CALL,),
-        without=(_XML_CALL,),
+        template_without=(_XML_CALL,),
         catalog=r"^granite-4",
         vllm=("granite4", ""),
     ),
-    _family(r"SeedOssForCausalLM", vllm=("seed_oss", "seed_oss")),
-    _family(r"MiMo(V2(Flash)?)?ForCausalLM", vllm=("mimo", "mimo"), sglang=("mimo", "mimo")),
-    _family(r"Olmo3ForCausalLM", vllm=("olmo3", "olmo3")),
-    _family(r"Step5\w*", vllm=("step5", "step5")),
-    _family(
+    ModelFamily(r"SeedOssForCausalLM", vllm=("seed_oss", "seed_oss")),
+    ModelFamily(r"MiMo(V2(Flash)?)?ForCausalLM", vllm=("mimo", "mimo"), sglang=("mimo", "mimo")),
+    ModelFamily(r"Olmo3ForCausalLM", vllm=("olmo3", "olmo3")),
+    ModelFamily(r"Step5\w*", vllm=("step5", "step5")),
+    ModelFamily(
         r"Step3p[57]\w*",
         vllm=("step3p5", "step3p5"),
         sglang=("step3p5", "step3p5"),
     ),
-    _family(
+    ModelFamily(
         r"Step3(VL|Text)\w*",
         vllm=("step3", "step3"),
         sglang=("step3", "step3"),
         xllm=("", "step3"),
     ),
-    _family(r"Lfm2\w*", vllm=("lfm2", ""), sglang=("lfm2", "")),
-    _family(
+    ModelFamily(r"Lfm2\w*", vllm=("lfm2", ""), sglang=("lfm2", "")),
+    ModelFamily(
         r"NemotronH\w*",
         template=(_XML_CALL, _THINK),
         vllm=("qwen3_coder", "nemotron_v3"),
         sglang=("qwen3_coder", "nemotron_3"),
     ),
-    _family(r"LongcatFlash\w*", vllm=("longcat", "")),
-    _family(r"JambaForCausalLM", vllm=("jamba", "")),
-    _family(r"ApertusForCausalLM", vllm=("apertus", ""), sglang=("apertus2509", "apertus2509")),
-    _family(
+    ModelFamily(r"LongcatFlash\w*", vllm=("longcat", "")),
+    ModelFamily(r"JambaForCausalLM", vllm=("jamba", "")),
+    ModelFamily(r"ApertusForCausalLM", vllm=("apertus", ""), sglang=("apertus2509", "apertus2509")),
+    ModelFamily(
         r"LagunaForCausalLM",
         vllm=("poolside_v1", "poolside_v1"),
         sglang=("poolside_v1", "poolside_v1"),
     ),
-    _family(r"InklingFor\w+", vllm=("inkling", "inkling"), sglang=("inkling", "inkling")),
-    _family(r"BailingMoeV3\w*", vllm=("ling3", "ling3"), sglang=("ling3", "ling3")),
-    _family(
+    ModelFamily(r"InklingFor\w+", vllm=("inkling", "inkling"), sglang=("inkling", "inkling")),
+    ModelFamily(r"BailingMoeV3\w*", vllm=("ling3", "ling3"), sglang=("ling3", "ling3")),
+    ModelFamily(
         r"K2HorizonForCausalLM",
         vllm=("k2_horizon", "k2_horizon"),
         sglang=("k2_horizon", "k2_horizon"),
@@ -534,14 +508,15 @@ def parser_names(
     :param engine: a key of ``MIN_VERSIONS``.
     """
     wanted = _wanted_names(spec, model=model, engine=engine)
-    named = {kind: spec[kind] not in (None, AUTO) for kind in ParserKind}
-    available = {
-        kind: wanted.of(kind)
-        if named[kind] or not _first_release_after(wanted.of(kind), kind, engine, version)
-        else ""
-        for kind in ParserKind
-    }
-    return ParserNames(tools=available[ParserKind.TOOLS], reasoning=available[ParserKind.REASONING])
+    return ParserNames(
+        *(
+            name
+            if spec[kind] not in (None, AUTO)
+            or not _first_release_after(name, kind, engine, version)
+            else ""
+            for kind, name in zip(ParserKind, wanted, strict=True)
+        )
+    )
 
 
 def parser_findings(
@@ -549,28 +524,25 @@ def parser_findings(
 ) -> Iterator[FieldFinding]:
     """Parsers of a complete spec that a later version of the engine has, but not this one."""
     wanted = _wanted_names(spec, model=model, engine=engine)
-    for kind in ParserKind:
-        name = wanted.of(kind)
+    for kind, name in zip(ParserKind, wanted, strict=True):
         if not (first := _first_release_after(name, kind, engine, version)):
             continue
-        yield FieldFinding(
+        yield field_finding(
+            kind,
+            "engine.parser.version_too_old",
+            "{field} is {name}, which {engine} has since version {first}, and the image has "
+            "{version}: set engine_version to {first} or later, or change {field}",
             field=kind,
-            message=Reason(
-                "engine.parser.version_too_old",
-                "{field} is {name}, which {engine} has since version {first}, and the image has "
-                "{version}: set engine_version to {first} or later, or change {field}",
-                field=kind,
-                name=repr(name),
-                engine=title,
-                first=first,
-                version=version,
-            ),
+            name=repr(name),
+            engine=title,
+            first=first,
+            version=version,
         )
 
 
 def _wanted_names(spec: Mapping[str, Any], *, model: ModelFacts | None, engine: str) -> ParserNames:
     family = model_family(model) if model is not None else None
-    known = getattr(family, engine) if family is not None else ParserNames()
+    known = ParserNames(*getattr(family, engine)) if family is not None else ParserNames()
     tools, reasoning = spec[ParserKind.TOOLS], spec[ParserKind.REASONING]
     of_family = reasoning == AUTO or (
         not reasoning and family is not None and family.always_reasons

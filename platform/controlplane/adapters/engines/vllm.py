@@ -6,11 +6,8 @@ The parser of ``vllm serve`` is the same; vLLM Ascend has images, graphs and qua
 from __future__ import annotations
 
 import json
-from functools import cache
-from importlib.resources import files
 
 from controlplane.adapters.engines import container_commands, container_engine, tool_parsers
-from controlplane.adapters.engines.container_engine import bfloat16_limits
 from controlplane.adapters.engines.container_serving import (
     MODEL,
     ContainerServingEngine,
@@ -26,7 +23,6 @@ from controlplane.domain.serving.model_kinds import ModelKind, Operation
 from controlplane.ports.engines import (
     ArgumentVerification,
     EngineProfile,
-    EngineTask,
     LoraSupport,
     ModelFacts,
 )
@@ -146,19 +142,13 @@ def is_causal(model: ModelFacts) -> bool:
     return model.architecture.endswith("ForCausalLM")
 
 
-@cache
-def score_template_text() -> str:
-    """The prompt of Qwen3-Reranker, as vLLM and Qwen document it."""
-    folder = files("controlplane.adapters.engines.programs")
-    return folder.joinpath("qwen3_reranker.jinja").read_text(encoding="utf-8")
-
-
 def score_files(settings: ServingSettings) -> dict[str, str]:
     """The files that a reranker needs beside those of its model."""
     model = settings.model
     if model is None or model.kind is not ModelKind.RERANKER or not is_causal(model):
         return {}
-    return {SCORE_TEMPLATE: score_template_text()}
+    # The prompt of Qwen3-Reranker, as vLLM and Qwen document it.
+    return {SCORE_TEMPLATE: container_commands.bundled_text("qwen3_reranker.jinja")}
 
 
 def unsupported_reranker_reason(model: ModelFacts) -> str:
@@ -202,6 +192,17 @@ def _feature_switch(settings: ServingSettings, field: str, flag: str) -> list[st
     return {"on": [f"--{flag}"], "off": [f"--no-{flag}"]}.get(value, [])
 
 
+OPEN_ENDPOINTS = Reason(
+    "engine.vllm.open_endpoints",
+    "vLLM requires the API key on /v1 only: every client that can reach the port can read "
+    "/metrics and /health.",
+)
+QUEUE_SIZE_LIMIT = FieldLimit.of(
+    "queue_size",
+    (),
+    "engine.vllm.queue_size_not_supported",
+    "vLLM does not limit the number of queued requests; set limits on the API keys of the gateway",
+)
 VLLM_PROFILE = EngineProfile(
     title="vLLM",
     versions=">=0.23,<0.34",
@@ -213,11 +214,7 @@ VLLM_PROFILE = EngineProfile(
     flags=ArgumentVerification.PARSED,
     formats=frozenset({"compressed-tensors", "awq", "gptq", "fp8"}),
     remarks=(
-        Reason(
-            "engine.vllm.open_endpoints",
-            "vLLM requires the API key on /v1 only: every client that can reach the port can "
-            "read /metrics and /health.",
-        ),
+        OPEN_ENDPOINTS,
         Reason(
             "engine.vllm.failures_not_counted",
             "vLLM does not count failed requests; the gateway counts them.",
@@ -229,31 +226,15 @@ VLLM_PROFILE = EngineProfile(
     ),
 )
 
-_LIMITS = (
-    FieldLimit(
-        field="queue_size",
-        reason=Reason(
-            "engine.vllm.queue_size_not_supported",
-            "vLLM does not limit the number of queued requests; set limits on the "
-            "API keys of the gateway",
-        ),
-    ),
-)
-
 
 class VllmEngine(ContainerServingEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "vllm"
+    engine_profile = VLLM_PROFILE
+    field_limits = (QUEUE_SIZE_LIMIT,)
+    limited_by_formats = False
     parsers = "vllm"
-
-    def profile(self) -> EngineProfile:
-        return VLLM_PROFILE
-
-    def limits(
-        self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[FieldLimit, ...]:
-        return _LIMITS
 
     def unsupported_model_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:
         return unsupported_reranker_reason(model)
@@ -290,11 +271,7 @@ VLLM_ASCEND_PROFILE = EngineProfile(
     flags=ArgumentVerification.PARSED,
     formats=frozenset({"compressed-tensors", "modelslim"}),
     remarks=(
-        Reason(
-            "engine.vllm.open_endpoints",
-            "vLLM requires the API key on /v1 only: every client that can reach the port can "
-            "read /metrics and /health.",
-        ),
+        OPEN_ENDPOINTS,
         Reason(
             "engine.vllm_ascend.network_interface",
             "Across nodes, the network interface may have to be set in "
@@ -315,22 +292,13 @@ _ASCEND_ENVIRONMENT = {
     "PYTORCH_NPU_ALLOC_CONF": "expandable_segments:True",
 }
 _VLLM_ASCEND_LIMITS = (
-    FieldLimit(
-        field="queue_size",
-        reason=Reason(
-            "engine.vllm.queue_size_not_supported",
-            "vLLM does not limit the number of queued requests; set limits on the "
-            "API keys of the gateway",
-        ),
-    ),
-    FieldLimit(
-        field="kv_precision",
-        values=("fp8",),
-        reason=Reason(
-            "engine.vllm_ascend.kv_precision_not_configurable",
-            "vLLM Ascend stores the KV cache in the precision of the weights, or in "
-            "the format written by ModelSlim",
-        ),
+    QUEUE_SIZE_LIMIT,
+    FieldLimit.of(
+        "kv_precision",
+        ("fp8",),
+        "engine.vllm_ascend.kv_precision_not_configurable",
+        "vLLM Ascend stores the KV cache in the precision of the weights, or in "
+        "the format written by ModelSlim",
     ),
 )
 #: What its table of models (docs/source/user_guide/support_matrix/supported_models.md at 182b75ea) marks as not
@@ -344,15 +312,9 @@ class VllmAscendEngine(ContainerServingEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "vllm_ascend"
+    engine_profile = VLLM_ASCEND_PROFILE
+    field_limits = _VLLM_ASCEND_LIMITS
     parsers = "vllm"
-
-    def profile(self) -> EngineProfile:
-        return VLLM_ASCEND_PROFILE
-
-    def limits(
-        self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[FieldLimit, ...]:
-        return (*_VLLM_ASCEND_LIMITS, *bfloat16_limits(chip))
 
     def unsupported_model_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:
         if model.architecture in _NOT_ON_ASCEND:

@@ -9,14 +9,18 @@ argument replaces the value of every stage, so only what may be equal in all is 
 from __future__ import annotations
 
 from controlplane.adapters.engines import container_engine
-from controlplane.adapters.engines.container_engine import bfloat16_limits
 from controlplane.adapters.engines.container_serving import (
     MODEL,
     ContainerServingEngine,
     ServingCommand,
     ServingSettings,
 )
-from controlplane.adapters.engines.vllm import ENVIRONMENT, KEY_VARIABLE
+from controlplane.adapters.engines.vllm import (
+    ENVIRONMENT,
+    KEY_VARIABLE,
+    OPEN_ENDPOINTS,
+    QUEUE_SIZE_LIMIT,
+)
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldLimit
@@ -26,6 +30,7 @@ from controlplane.ports.engines import (
     EngineProfile,
     EngineTask,
     ModelFacts,
+    RenderRefused,
 )
 
 #: Pipelines from text to image that its table of models names for Ascend, and the network of each, by which the
@@ -83,11 +88,7 @@ PROFILE = EngineProfile(
     },
     flags=ArgumentVerification.PARSED,
     remarks=(
-        Reason(
-            "engine.vllm.open_endpoints",
-            "vLLM requires the API key on /v1 only: every client that can reach the port can "
-            "read /metrics and /health.",
-        ),
+        OPEN_ENDPOINTS,
         Reason(
             "engine.vllm_omni.operations_not_offered",
             "Generates images, videos and speech from text, a video in one request "
@@ -113,14 +114,7 @@ _ONE_LAYOUT = Reason(
     "only tensor parallelism is rendered for image and video pipelines",
 )
 _LIMITS = (
-    FieldLimit(
-        field="queue_size",
-        reason=Reason(
-            "engine.vllm.queue_size_not_supported",
-            "vLLM does not limit the number of queued requests; set limits on the "
-            "API keys of the gateway",
-        ),
-    ),
+    QUEUE_SIZE_LIMIT,
     FieldLimit(field="context_length", reason=_NO_TEXT),
     FieldLimit(field="kv_precision", values=("fp8",), reason=_NO_TEXT),
     FieldLimit(field="prefix_cache", values=("on", "off"), reason=_NO_TEXT),
@@ -145,18 +139,17 @@ class VllmOmniEngine(ContainerServingEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "vllm_omni"
+    engine_profile = PROFILE
+    field_limits = _LIMITS
     one_node_because = Reason(
         "engine.vllm_omni.one_node", "vLLM-Omni shares a pipeline among cards of one node"
     )
-
-    def profile(self) -> EngineProfile:
-        return PROFILE
 
     def limits(
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
         speech = _SPEECH_LIMITS if model is not None and model.kind is ModelKind.SPEECH else ()
-        return (*_LIMITS, *speech, *bfloat16_limits(chip))
+        return (*super().limits(task, chip=chip, model=model), *speech)
 
     def unsupported_model_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:
         if model.kind is ModelKind.SPEECH:
@@ -175,17 +168,15 @@ class VllmOmniEngine(ContainerServingEngine):
         )
 
     def translate(self, settings: ServingSettings) -> ServingCommand:
-        """:raises ValueError: if a model of speech has more than one card."""
+        """:raises RenderRefused: if a model of speech has more than one card."""
         spec = settings.spec
         is_speech = settings.model is not None and settings.model.kind is ModelKind.SPEECH
         if is_speech and settings.plan.cards > 1:
-            raise ValueError(
-                Reason(
-                    "engine.vllm_omni.too_many_cards",
-                    "vLLM-Omni uses one card of a replica for speech, got {cards}: set 1 card and "
-                    "increase the replicas of the deployment",
-                    cards=settings.plan.cards,
-                )
+            raise RenderRefused(
+                "engine.vllm_omni.too_many_cards",
+                "vLLM-Omni uses one card of a replica for speech, got {cards}: set 1 card and "
+                "increase the replicas of the deployment",
+                cards=settings.plan.cards,
             )
         # No --shutdown-timeout: its parser has it from vLLM, but its server stops the stages without a time-out.
         argv = ["vllm", "serve", MODEL, "--omni", "--served-model-name", spec["model_name"]]

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from controlplane.adapters.engines import container_commands, container_engine, tool_parsers
-from controlplane.adapters.engines.container_engine import bfloat16_limits
 from controlplane.adapters.engines.container_serving import (
     MODEL,
     ContainerServingEngine,
@@ -19,12 +18,11 @@ from controlplane.adapters.engines.container_serving import (
 )
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, field_finding
 from controlplane.domain.serving.model_kinds import ModelKind, Operation
 from controlplane.ports.engines import (
     ArgumentVerification,
     EngineProfile,
-    EngineTask,
     ModelFacts,
 )
 
@@ -158,27 +156,24 @@ _PRECISION = Reason(
     "xLLM uses the precision in the config.json of the model",
 )
 _LIMITS = (
-    FieldLimit(
-        field="context_length",
-        reason=Reason(
-            "engine.xllm.context_length_from_config",
-            "xLLM serves the context length in the config.json of the model",
-        ),
+    FieldLimit.of(
+        "context_length",
+        (),
+        "engine.xllm.context_length_from_config",
+        "xLLM serves the context length in the config.json of the model",
     ),
     FieldLimit(field="precision", values=("float32", "bfloat16", "float16"), reason=_PRECISION),
-    FieldLimit(
-        field="kv_precision",
-        values=("fp8",),
-        reason=Reason(
-            "engine.xllm.kv_precision_not_supported",
-            "xLLM stores the KV cache in the precision of the weights on this chip",
-        ),
+    FieldLimit.of(
+        "kv_precision",
+        ("fp8",),
+        "engine.xllm.kv_precision_not_supported",
+        "xLLM stores the KV cache in the precision of the weights on this chip",
     ),
-    FieldLimit(
-        field="parallel.pipeline",
-        reason=Reason(
-            "engine.xllm.pipeline_not_supported", "xLLM has no pipeline parallelism of text models"
-        ),
+    FieldLimit.of(
+        "parallel.pipeline",
+        (),
+        "engine.xllm.pipeline_not_supported",
+        "xLLM has no pipeline parallelism of text models",
     ),
 )
 
@@ -187,6 +182,8 @@ class XllmEngine(ContainerServingEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
     name = "xllm"
+    engine_profile = PROFILE
+    field_limits = _LIMITS
     parsers = "xllm"
     reserved_arguments = _RESERVED
     one_node_because = Reason(
@@ -195,24 +192,14 @@ class XllmEngine(ContainerServingEngine):
         "not known before the cards are allocated",
     )
 
-    def profile(self) -> EngineProfile:
-        return PROFILE
-
-    def limits(
-        self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
-    ) -> tuple[FieldLimit, ...]:
-        return (*_LIMITS, *bfloat16_limits(chip))
-
     def check_engine_rules(self, spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
         copies = spec["parallel"]["data"]
         if copies & (copies - 1):
-            yield FieldFinding(
-                field="parallel.data",
-                message=Reason(
-                    "engine.xllm.data_parallel_power_of_two",
-                    "parallel.data must be a power of 2 for xLLM, got {copies}",
-                    copies=copies,
-                ),
+            yield field_finding(
+                "parallel.data",
+                "engine.xllm.data_parallel_power_of_two",
+                "parallel.data must be a power of 2 for xLLM, got {copies}",
+                copies=copies,
             )
 
     def unsupported_model_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:

@@ -119,7 +119,9 @@ class ExporterTelemetry:
             self._reader = exposition_reader_of_vendor(vendor)
         except adapter_registry.AdapterNotFound as unknown:
             raise TelemetryError(
-                Reason("telemetry_source.vendor.invalid", "vendor: {reason}", reason=str(unknown)),
+                "telemetry_source.vendor.invalid",
+                "vendor: {reason}",
+                reason=str(unknown),
                 option="vendor",
             ) from unknown
         self._targets = _parse_targets(targets, outbound)
@@ -142,13 +144,11 @@ class ExporterTelemetry:
         if len(unreachable) == len(self._targets):
             name, reason = next(iter(unreachable.items()))
             raise TelemetryFailed(
-                Reason(
-                    "telemetry_source.exporters.unreachable",
-                    "none of the exporters ({count}) responded; the first, {target}: {reason}",
-                    count=len(self._targets),
-                    target=name,
-                    reason=reason,
-                )
+                "telemetry_source.exporters.unreachable",
+                "none of the exporters ({count}) responded; the first, {target}: {reason}",
+                count=len(self._targets),
+                target=name,
+                reason=reason,
             )
         return TelemetryBatch(
             readings=tuple(reading for batch in batches for reading in batch.readings),
@@ -214,55 +214,45 @@ def _parse_targets(given: Any, outbound: OutboundHttpClient) -> tuple[ExporterTa
     """:raises TelemetryError: naming what is wrong with which."""
     if not isinstance(given, Sequence) or not 1 <= len(given) <= MOST_TARGETS:
         raise TelemetryError(
-            Reason(
-                "telemetry_source.targets.invalid_count",
-                "targets: must be a list of 1 to {limit} exporters",
-                limit=MOST_TARGETS,
-            ),
+            "telemetry_source.targets.invalid_count",
+            "targets: must be a list of 1 to {limit} exporters",
+            limit=MOST_TARGETS,
             option="targets",
         )
     found: dict[str, ExporterTarget] = {}
     for place, one in enumerate(given, start=1):
         if not isinstance(one, Mapping) or set(one) - {"url", "node"}:
             raise TelemetryError(
-                Reason(
-                    "telemetry_source.target.invalid_fields",
-                    "targets, number {number}: must have url and, optionally, node",
-                    number=place,
-                ),
+                "telemetry_source.target.invalid_fields",
+                "targets, number {number}: must have url and, optionally, node",
+                number=place,
                 option=f"targets[{place - 1}]",
             )
         url, node = one.get("url"), one.get("node", "")
         if not isinstance(url, str) or not isinstance(node, str):
             raise TelemetryError(
-                Reason(
-                    "telemetry_source.target.not_strings",
-                    "targets, number {number}: url and node must be strings",
-                    number=place,
-                ),
+                "telemetry_source.target.not_strings",
+                "targets, number {number}: url and node must be strings",
+                number=place,
                 option=f"targets[{place - 1}]",
             )
         try:
             outbound.check(url)
         except EgressRefused as refused:
             raise TelemetryError(
-                Reason(
-                    "telemetry_source.target.url_not_allowed",
-                    "targets, number {number}: {reason}",
-                    number=place,
-                    reason=str(refused),
-                ),
+                "telemetry_source.target.url_not_allowed",
+                "targets, number {number}: {reason}",
+                number=place,
+                reason=str(refused),
                 option=f"targets[{place - 1}]",
             ) from refused
         target = ExporterTarget(url=url, node=node)
         if target.name in found:
             raise TelemetryError(
-                Reason(
-                    "telemetry_source.target.duplicate",
-                    "targets, number {number}: {target} is listed twice",
-                    number=place,
-                    target=target.name,
-                ),
+                "telemetry_source.target.duplicate",
+                "targets, number {number}: {target} is listed twice",
+                number=place,
+                target=target.name,
                 option=f"targets[{place - 1}]",
             )
         found[target.name] = target

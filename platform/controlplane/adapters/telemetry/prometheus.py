@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.outbound.egress import EgressRefused
 from controlplane.ports import adapter_registry
 from controlplane.ports.expositions import ExpositionSample, exposition_reader_of_vendor
@@ -61,21 +60,17 @@ class PrometheusTelemetry:
             rf"{_SELECTOR.pattern}(?:\s*,\s*{_SELECTOR.pattern})*", selector
         ):
             raise TelemetryError(
-                Reason(
-                    "telemetry_source.selector.invalid",
-                    'selector: must be a label matcher such as job="dcgm", got {value}',
-                    value=repr(selector[:80]),
-                ),
+                "telemetry_source.selector.invalid",
+                'selector: must be a label matcher such as job="dcgm", got {value}',
+                value=repr(selector[:80]),
                 option="selector",
             )
         if isinstance(window, bool) or not 1 <= window <= LARGEST_WINDOW:
             raise TelemetryError(
-                Reason(
-                    "telemetry_source.window.out_of_range",
-                    "window: must be 1 to {limit} seconds, got {value}",
-                    limit=LARGEST_WINDOW,
-                    value=repr(window),
-                ),
+                "telemetry_source.window.out_of_range",
+                "window: must be 1 to {limit} seconds, got {value}",
+                limit=LARGEST_WINDOW,
+                value=repr(window),
                 option="window",
             )
         exporter = adapter_registry.chip_plugins()[vendor].profile().exporter
@@ -108,33 +103,27 @@ class PrometheusTelemetry:
             raise TelemetryFailed(str(error)) from error
         if answer.status in _UNAUTHORIZED:
             raise TelemetryFailed(
-                Reason(
-                    "telemetry_source.response.unauthorized",
-                    "the response has status {status}: the token is missing or not accepted",
-                    status=answer.status,
-                )
+                "telemetry_source.response.unauthorized",
+                "the response has status {status}: the token is missing or not accepted",
+                status=answer.status,
             )
         try:
             body = json.loads(answer.body)
         except (ValueError, RecursionError) as error:
             raise TelemetryFailed(
-                Reason(
-                    "telemetry_source.response.not_json",
-                    "the response has status {status} and is not JSON; check that the URL is "
-                    "that of a Prometheus server",
-                    status=answer.status,
-                )
+                "telemetry_source.response.not_json",
+                "the response has status {status} and is not JSON; check that the URL is "
+                "that of a Prometheus server",
+                status=answer.status,
             ) from error
         document = body if isinstance(body, Mapping) else {}
         if answer.status != _OK or document.get("status") != "success":
             reason = str(document.get("error", "no reason given"))[:300]
             raise TelemetryFailed(
-                Reason(
-                    "telemetry_source.query.failed",
-                    "the response has status {status}: {error}",
-                    status=answer.status,
-                    error=reason,
-                )
+                "telemetry_source.query.failed",
+                "the response has status {status}: {error}",
+                status=answer.status,
+                error=reason,
             )
         return document.get("data")
 
@@ -165,10 +154,8 @@ def _latest_samples(data: Any) -> Iterator[ExpositionSample]:
             )
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, OSError) as error:
         raise TelemetryFailed(
-            Reason(
-                "telemetry_source.response.malformed",
-                "the response is not in the format of the Prometheus API: {type}: {error}",
-                type=type(error).__name__,
-                error=str(error),
-            )
+            "telemetry_source.response.malformed",
+            "the response is not in the format of the Prometheus API: {type}: {error}",
+            type=type(error).__name__,
+            error=str(error),
         ) from error

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from controlplane.domain.common.reasons import Parameter, Reason, join_reasons
 
@@ -65,6 +65,13 @@ class FieldLimit:
     values: tuple[Any, ...] = ()
     #: The reason, worded to follow "not available:".
     reason: str
+
+    @classmethod
+    def of(
+        cls, field: str, values: tuple[Any, ...], code: str, template: str, /, **params: Parameter
+    ) -> Self:
+        """The limit with that ``Reason``."""
+        return cls(field=field, values=values, reason=Reason(code, template, **params))
 
 
 class FieldKind(StrEnum):

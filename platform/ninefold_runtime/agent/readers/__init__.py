@@ -15,11 +15,9 @@ class CardReader(Protocol):
     @property
     def vendor(self) -> str:
         """The chip plug-in whose series names it uses."""
-        ...
 
     def read(self) -> CardReading:
         """The cards' current samples, in bounded time; never raises for a failing card or tool."""
-        ...
 
 
 #: The program whose presence indicates cards of that kind.

@@ -22,7 +22,6 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from urllib3.exceptions import HTTPError
 
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import GIB, MIB
 from controlplane.ports.artifacts import ArtifactError, StorageFull, StorageUnavailable
 
@@ -213,12 +212,10 @@ def s3_errors(options: S3Options) -> Iterator[None]:
         raise _port_error(error, options) from error
     except (BotoCoreError, HTTPError) as error:
         raise StorageUnavailable(
-            Reason(
-                "artifact.storage.unreachable",
-                "the S3 bucket {bucket} cannot be reached: {error}",
-                bucket=options.bucket,
-                error=str(error),
-            )
+            "artifact.storage.unreachable",
+            "the S3 bucket {bucket} cannot be reached: {error}",
+            bucket=options.bucket,
+            error=str(error),
         ) from error
 
 
@@ -227,37 +224,29 @@ def _port_error(error: ClientError, options: S3Options) -> ArtifactError:
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     if code in _FULL or status == 507:
         return StorageFull(
-            Reason(
-                "artifact.storage.bucket_full",
-                "no space left for artifacts in the S3 bucket {bucket}",
-                bucket=options.bucket,
-            )
+            "artifact.storage.bucket_full",
+            "no space left for artifacts in the S3 bucket {bucket}",
+            bucket=options.bucket,
         )
     if code == "NoSuchBucket":
         return StorageUnavailable(
-            Reason(
-                "artifact.storage.bucket_missing",
-                "the S3 bucket {bucket} does not exist; create it, or correct NINEFOLD_S3_BUCKET",
-                bucket=options.bucket,
-            )
+            "artifact.storage.bucket_missing",
+            "the S3 bucket {bucket} does not exist; create it, or correct NINEFOLD_S3_BUCKET",
+            bucket=options.bucket,
         )
     if code in _DENIED:
         return StorageUnavailable(
-            Reason(
-                "artifact.storage.access_denied",
-                "the S3 service denies access to the bucket {bucket} ({code}); check the "
-                "credentials and the policy of the bucket",
-                bucket=options.bucket,
-                code=code,
-            )
+            "artifact.storage.access_denied",
+            "the S3 service denies access to the bucket {bucket} ({code}); check the "
+            "credentials and the policy of the bucket",
+            bucket=options.bucket,
+            code=code,
         )
     return StorageUnavailable(
-        Reason(
-            "artifact.storage.error_response",
-            "the S3 service answered {status} {code} for the bucket {bucket}: {error}",
-            status=status,
-            code=code,
-            bucket=options.bucket,
-            error=str(error.response.get("Error", {}).get("Message", "")),
-        )
+        "artifact.storage.error_response",
+        "the S3 service answered {status} {code} for the bucket {bucket}: {error}",
+        status=status,
+        code=code,
+        bucket=options.bucket,
+        error=str(error.response.get("Error", {}).get("Message", "")),
     )

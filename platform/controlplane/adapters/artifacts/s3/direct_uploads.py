@@ -24,7 +24,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from controlplane.adapters.artifacts.s3.client import S3Clients, error_code, is_missing, s3_errors
 from controlplane.adapters.artifacts.s3.reader import BlobReader
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import MIB
 from controlplane.ports.artifacts import (
     ArtifactError,
@@ -158,10 +157,8 @@ def _part_size(size: int, *, at_least: int) -> int:
 
 def _incomplete(*, found: int, size: int) -> UploadIncomplete:
     return UploadIncomplete(
-        Reason(
-            "artifact.upload.incomplete",
-            "{found} of {size} bytes were uploaded; repeat the upload",
-            found=found,
-            size=size,
-        )
+        "artifact.upload.incomplete",
+        "{found} of {size} bytes were uploaded; repeat the upload",
+        found=found,
+        size=size,
     )

@@ -13,7 +13,6 @@ from botocore.exceptions import BotoCoreError
 from urllib3.exceptions import HTTPError
 
 from controlplane.adapters.artifacts.s3.client import S3Options, s3_errors
-from controlplane.domain.common.reasons import Reason
 from controlplane.ports.artifacts import ArtifactError
 
 if TYPE_CHECKING:
@@ -104,12 +103,10 @@ class BlobReader(io.RawIOBase):
         self._position += len(content)
         if self._hashed == self.size and f"sha256:{self._hash.hexdigest()}" != self._digest:
             raise ArtifactError(
-                Reason(
-                    "artifact.blob.damaged",
-                    "the stored bytes of {digest} have another digest: {found}",
-                    digest=self._digest,
-                    found=f"sha256:{self._hash.hexdigest()}",
-                )
+                "artifact.blob.damaged",
+                "the stored bytes of {digest} have another digest: {found}",
+                digest=self._digest,
+                found=f"sha256:{self._hash.hexdigest()}",
             )
 
     def _drop_body(self) -> None:

@@ -23,13 +23,13 @@ import io
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
+from boto3.s3.transfer import TransferConfig
 from botocore.exceptions import ClientError
 
 from controlplane.adapters.artifacts.blobs import (
@@ -55,7 +55,6 @@ from controlplane.adapters.artifacts.s3.uploads import (
     put_object,
     split_parts,
 )
-from controlplane.domain.common.reasons import Reason
 from controlplane.ports.artifacts import (
     Blob,
     BlobDownload,
@@ -343,53 +342,27 @@ class S3Artifacts:
 
     def _copy(self, source: str, target: str) -> bool:
         """Copy an object inside the bucket, with a new time; False if it does not exist."""
-        found = self._head(source)
-        if found is None:
-            return False
         where: CopySourceTypeDef = {"Bucket": self.options.bucket, "Key": source}
         created = {
-            "Bucket": self.options.bucket,
-            "Key": target,
             # A copy onto itself is refused unless something of it changes.
             "Metadata": {"stored-at": datetime.now(UTC).isoformat()},
+            "MetadataDirective": "REPLACE",
             **self.options.encryption_arguments(),
         }
+        transfer = TransferConfig(
+            multipart_threshold=LARGEST_COPY,
+            multipart_chunksize=LARGEST_COPY,
+            max_concurrency=self.options.concurrency,
+        )
         try:
-            if found["ContentLength"] <= LARGEST_COPY:
-                self._clients.requests.copy_object(
-                    CopySource=where, MetadataDirective="REPLACE", **created
-                )
-            else:
-                self._copy_parts(where, size=int(found["ContentLength"]), created=created)
+            self._clients.requests.copy(
+                where, self.options.bucket, target, ExtraArgs=created, Config=transfer
+            )
         except ClientError as error:
             if is_missing(error):
                 return False
             raise
         return True
-
-    def _copy_parts(self, source: Any, *, size: int, created: dict[str, Any]) -> None:
-        client = self._clients.requests
-        upload = client.create_multipart_upload(**created)["UploadId"]
-        where = {"Bucket": created["Bucket"], "Key": created["Key"], "UploadId": upload}
-
-        def copy_part(number: int) -> Any:
-            start = (number - 1) * LARGEST_COPY
-            copied = client.upload_part_copy(
-                **where,
-                PartNumber=number,
-                CopySource=source,
-                CopySourceRange=f"bytes={start}-{min(size, start + LARGEST_COPY) - 1}",
-            )
-            return {"PartNumber": number, "ETag": copied["CopyPartResult"]["ETag"]}
-
-        try:
-            with ThreadPoolExecutor(self.options.concurrency, "s3-copy") as pool:
-                parts = list(pool.map(copy_part, range(1, -(-size // LARGEST_COPY) + 1)))
-            client.complete_multipart_upload(**where, MultipartUpload={"Parts": parts})
-        except BaseException:
-            with suppress(ClientError):
-                client.abort_multipart_upload(**where)
-            raise
 
 
 def _read_and_hash(parts: Iterable[bytes]) -> UploadedContent:
@@ -402,11 +375,9 @@ def _read_and_hash(parts: Iterable[bytes]) -> UploadedContent:
 
 def _vanished(key: str) -> StorageUnavailable:
     return StorageUnavailable(
-        Reason(
-            "artifact.upload.vanished",
-            "{key} was deleted while it was being stored; repeat the upload",
-            key=key,
-        )
+        "artifact.upload.vanished",
+        "{key} was deleted while it was being stored; repeat the upload",
+        key=key,
     )
 
 

@@ -27,7 +27,6 @@ from controlplane.adapters.artifacts.s3.client import (
     md5_of_etag,
     s3_errors,
 )
-from controlplane.domain.common.reasons import Reason
 from controlplane.ports.artifacts import ArtifactError, StorageFull, StorageUnavailable
 
 if TYPE_CHECKING:
@@ -79,13 +78,11 @@ def put_object(clients: S3Clients, *, key: str, content: bytes) -> None:
 
 def _changed_in_transit(key: str) -> StorageUnavailable:
     return StorageUnavailable(
-        Reason(
-            "artifact.upload.changed_in_transit",
-            "{key} arrived changed in {count} attempts; check the network and the proxies to the "
-            "S3 service",
-            key=key,
-            count=_CHANGED_ATTEMPTS,
-        )
+        "artifact.upload.changed_in_transit",
+        "{key} arrived changed in {count} attempts; check the network and the proxies to the "
+        "S3 service",
+        key=key,
+        count=_CHANGED_ATTEMPTS,
     )
 
 
@@ -175,13 +172,11 @@ class MultipartUpload:
     def _check_number(self, number: int) -> None:
         if number > MOST_PARTS:
             raise ArtifactError(
-                Reason(
-                    "artifact.upload.too_large",
-                    "a file in S3 may have {limit} parts of {size} bytes; increase "
-                    "NINEFOLD_S3_PART_BYTES",
-                    limit=MOST_PARTS,
-                    size=self._options.part_size,
-                )
+                "artifact.upload.too_large",
+                "a file in S3 may have {limit} parts of {size} bytes; increase "
+                "NINEFOLD_S3_PART_BYTES",
+                limit=MOST_PARTS,
+                size=self._options.part_size,
             )
 
     def _send_part(self, number: int, content: bytes) -> CompletedPartTypeDef:

@@ -58,10 +58,7 @@ _KINDS: Mapping[str, str] = {
 def launch_objects(
     api: KubernetesApi, *, name: str, namespace: str, installation: str
 ) -> tuple[ClusterObject, ...]:
-    """The record of the Launch and its objects; those that may not be read are left out.
-
-    :raises ClusterError: if the cluster does not respond or refuses.
-    """
+    """The record of the Launch and its objects; those that may not be read are left out."""
     query = object_names.owned_objects_query(installation=installation, launch=name)
     found = [
         displayed_object(each, kind=kind)
@@ -74,10 +71,7 @@ def launch_objects(
 def launch_events(
     api: KubernetesApi, *, name: str, namespace: str, installation: str
 ) -> tuple[ClusterEvent, ...]:
-    """Events of the Launch's pods and its record, newest first.
-
-    :raises ClusterError: if the cluster does not respond or refuses.
-    """
+    """Events of the Launch's pods and its record, newest first."""
     query = object_names.owned_objects_query(installation=installation, launch=name)
     pods = api.list_visible(f"/api/v1/namespaces/{namespace}/pods", query=query)
     about = {name, *map(object_name, pods)}
@@ -94,10 +88,7 @@ def launch_events(
 
 
 def node_view(api: KubernetesApi, *, name: str, installation: str) -> NodeInspection | None:
-    """One node with its pods and events; None if there is no such node.
-
-    :raises ClusterError: if the cluster does not respond or refuses.
-    """
+    """One node with its pods and events; None if there is no such node."""
     node = api.found(f"/api/v1/nodes/{name}")
     if node is None:
         return None

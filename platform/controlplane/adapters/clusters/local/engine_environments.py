@@ -32,7 +32,7 @@ from pathlib import Path
 
 from controlplane.adapters.clusters.local import job_accounts
 from controlplane.adapters.clusters.local.launch_folders import LocalClusterFolder
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedError
 from controlplane.domain.common.resources import GIB, MIB, format_bytes
 from controlplane.ports.launches import EngineEnvironment
 from process_supervision.files import try_lock
@@ -48,7 +48,7 @@ _MIN_DISK = 64 * MIB
 _LAST_LINES = 12
 
 
-class EnvironmentBuildFailed(Exception):
+class EnvironmentBuildFailed(ReasonedError):
     """The environment could not be created; the message ends with the installer's last lines."""
 
 
@@ -99,15 +99,13 @@ def _check_disk_space(environment: EngineEnvironment, *, engines: Path) -> None:
     free = shutil.disk_usage(engines).free
     if free < needed:
         raise EnvironmentBuildFailed(
-            Reason(
-                "launch.environment.disk_full",
-                "the environment {environment} requires {needed} of disk space, but "
-                "{free} are free in {folder}",
-                environment=environment.name,
-                needed=format_bytes(needed),
-                free=format_bytes(free),
-                folder=str(engines),
-            )
+            "launch.environment.disk_full",
+            "the environment {environment} requires {needed} of disk space, but "
+            "{free} are free in {folder}",
+            environment=environment.name,
+            needed=format_bytes(needed),
+            free=format_bytes(free),
+            folder=str(engines),
         )
 
 
@@ -242,11 +240,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         if environment is None:
             raise EnvironmentBuildFailed(
-                Reason(
-                    "launch.environment.image_only",
-                    "{engine} is available as an image only; there is nothing to install",
-                    engine=options.engine,
-                )
+                "launch.environment.image_only",
+                "{engine} is available as an image only; there is nothing to install",
+                engine=options.engine,
             )
         created = ensure_environment(
             environment, engines=home.engines, python=python, report=report

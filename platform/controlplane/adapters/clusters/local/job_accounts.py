@@ -19,7 +19,7 @@ from pathlib import Path
 
 from controlplane.adapters.clusters.local.launch_folders import LocalClusterFolder
 from controlplane.adapters.clusters.local.launch_records import ProcessIsolation
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedError
 from controlplane.ports.clusters import ClusterUnavailable
 from process_supervision.files import hold_file_lock
 from process_supervision.processes import has_capabilities, processes_of_account
@@ -146,7 +146,7 @@ def release_account(account: int, *, home: LocalClusterFolder) -> None:
 PYTHON_VERSION = "3.11"
 
 
-class InterpreterNotFound(Exception):
+class InterpreterNotFound(ReasonedError):
     """No Python was found that jobs could run on."""
 
 
@@ -174,22 +174,18 @@ def find_interpreter(*, preferred: str = "", by_others: bool) -> Path:
         path = shutil.which(preferred)
         if path is None:
             raise InterpreterNotFound(
-                Reason(
-                    "launch.python.not_executable",
-                    "{path} is not an executable Python",
-                    path=repr(preferred),
-                )
+                "launch.python.not_executable",
+                "{path} is not an executable Python",
+                path=repr(preferred),
             )
         if by_others and not is_traversable_by_others(Path(path)):
             raise InterpreterNotFound(
-                Reason(
-                    "launch.python.not_accessible",
-                    "{path} is in {folder}, which job accounts cannot access; use a Python "
-                    "outside it, for example /usr/bin/python{version}",
-                    path=repr(preferred),
-                    folder=str(find_untraversable_folder(Path(path))),
-                    version=PYTHON_VERSION,
-                )
+                "launch.python.not_accessible",
+                "{path} is in {folder}, which job accounts cannot access; use a Python "
+                "outside it, for example /usr/bin/python{version}",
+                path=repr(preferred),
+                folder=str(find_untraversable_folder(Path(path))),
+                version=PYTHON_VERSION,
             )
         return Path(path).resolve()
     for candidate in _candidate_files():
@@ -197,13 +193,11 @@ def find_interpreter(*, preferred: str = "", by_others: bool) -> Path:
         if executable and (not by_others or is_traversable_by_others(candidate)):
             return candidate.resolve()
     raise InterpreterNotFound(
-        Reason(
-            "launch.python.not_found",
-            "no Python {version} was found that job accounts can execute; install "
-            "the package python{version}, or set NINEFOLD_LOCAL_PYTHON to a "
-            "Python outside private folders",
-            version=PYTHON_VERSION,
-        )
+        "launch.python.not_found",
+        "no Python {version} was found that job accounts can execute; install "
+        "the package python{version}, or set NINEFOLD_LOCAL_PYTHON to a "
+        "Python outside private folders",
+        version=PYTHON_VERSION,
     )
 
 

@@ -4,25 +4,20 @@ writes.
 
 from __future__ import annotations
 
+from collections import abc
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any, Self
+from functools import cache
+from types import NoneType
+from typing import Any, Self, cast, get_args, get_origin, get_type_hints
 
 from controlplane.adapters.clusters.local.launch_folders import ReplicaFolder, read_json, write_json
 from controlplane.domain.common.reasons import reason_as_json, reason_from_json
-from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
-from controlplane.ports.artifacts import BlobDownload
+from controlplane.domain.common.resources import GIB, Bytes
 from controlplane.ports.clusters import ExitCause, ObservedReplica, ReplicaPhase
-from controlplane.ports.launches import (
-    EngineEnvironment,
-    InputArtifact,
-    Launch,
-    LaunchPlacement,
-    LaunchRole,
-    ReadinessProbe,
-)
+from controlplane.ports.launches import Launch
 from ninefold_runtime.weight_cache import downloaded_bytes
 from process_supervision.processes import ProcessIdentity
 
@@ -61,120 +56,58 @@ class LocalLaunchRecord:
     #: Bytes of the weight cache.
     cache_limit: int = 100 * GIB
 
-    def to_json(self) -> dict[str, Any]:
-        values = {name: getattr(self, name) for name in self.__slots__ if name != "launch"}
-        return values | {"launch": _launch_to_json(self.launch)}
+    def to_json(self) -> Any:
+        return _to_json(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        values = dict(data)
-        launch = _launch_from_json(values.pop("launch"))
-        return cls(launch=launch, separation=ProcessIsolation(values.pop("separation")), **values)
+        return cast(Self, _from_json(cls, data))
 
 
-def _launch_to_json(launch: Launch) -> dict[str, Any]:
-    return {
-        "name": launch.name,
-        "roles": [_role_to_json(role) for role in launch.roles],
-        "files": dict(launch.files),
-        "downloads": {digest: [each.url, each.size] for digest, each in launch.downloads.items()},
-        "inputs": [{"name": tree.name, "files": dict(tree.files)} for tree in launch.inputs],
-        "engine": None if launch.engine is None else asdict(launch.engine),
-        "secrets": dict(launch.secrets),
-        "run_within": None if launch.run_within is None else launch.run_within.total_seconds(),
-        "grace": launch.grace.total_seconds(),
-        "continues": launch.continues,
-        "labels": dict(launch.labels),
-    }
+def _to_json(value: Any) -> Any:
+    """A dataclass by its fields; durations in seconds."""
+    if is_dataclass(value):
+        return {each.name: _to_json(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Mapping):
+        return {name: _to_json(each) for name, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [_to_json(each) for each in value]
+    return value
 
 
-def _role_to_json(role: LaunchRole) -> dict[str, Any]:
-    probe = role.probe
-    return {
-        "name": role.name,
-        "argv": list(role.argv),
-        "placements": [
-            {"node": placement.node, "cards": list(placement.cards)}
-            for placement in role.placements
-        ],
-        "environment": dict(role.environment),
-        "ports": list(role.ports),
-        "probe": None
-        if probe is None
-        else {
-            "port": probe.port,
-            "path": probe.path,
-            "start_within": probe.start_within.total_seconds(),
-            "period": probe.period.total_seconds(),
-            "timeout": probe.timeout.total_seconds(),
-            "unready_threshold": probe.unready_threshold,
-            "failure_threshold": probe.failure_threshold,
-        },
-        "limits": {"cpu": role.limits.cpu, "memory": role.limits.memory},
-    }
+def _from_json(kind: Any, value: Any) -> Any:
+    """The value of that type."""
+    arguments, origin = get_args(kind), get_origin(kind)
+    if value is not None and NoneType in arguments:
+        return _from_json(next(each for each in arguments if each is not NoneType), value)
+    if value is None or kind is Any:
+        found = value
+    elif origin is tuple:
+        found = tuple(_from_json(arguments[0], each) for each in value)
+    elif origin is abc.Mapping:
+        found = {name: _from_json(arguments[1], each) for name, each in value.items()}
+    elif kind is timedelta:
+        found = timedelta(seconds=value)
+    elif is_dataclass(kind):
+        found = _dataclass_from_json(kind, value)
+    else:
+        found = kind(value)
+    return found
 
 
-def _launch_from_json(data: Mapping[str, Any]) -> Launch:
-    engine, run_within = data["engine"], data["run_within"]
-    return Launch(
-        name=data["name"],
-        roles=tuple(_role_from_json(role) for role in data["roles"]),
-        files=data["files"],
-        # Absent from records of earlier releases.
-        downloads={
-            digest: BlobDownload(url=url, size=size)
-            for digest, (url, size) in data.get("downloads", {}).items()
-        },
-        inputs=tuple(
-            InputArtifact(name=tree["name"], files=tree["files"]) for tree in data["inputs"]
-        ),
-        engine=None
-        if engine is None
-        else EngineEnvironment(
-            name=engine["name"], preinstall=tuple(engine["preinstall"]), lock=engine["lock"]
-        ),
-        secrets=data["secrets"],
-        run_within=None if run_within is None else timedelta(seconds=run_within),
-        grace=timedelta(seconds=data["grace"]),
-        continues=data["continues"],
-        labels=data["labels"],
-    )
+def _dataclass_from_json(kind: Any, value: Any) -> Any:
+    """Fields that an earlier release did not write have their defaults; some it wrote as lists."""
+    types = _field_types(kind)
+    written = dict(zip(types, value, strict=True)) if isinstance(value, list) else value
+    return kind(**{name: _from_json(types[name], each) for name, each in written.items()})
 
 
-def _probe_from_json(data: Mapping[str, Any]) -> ReadinessProbe:
-    probe = ReadinessProbe(
-        port=data["port"],
-        path=data["path"],
-        start_within=timedelta(seconds=data["start_within"]),
-    )
-    if "period" not in data:
-        # A record of an earlier release.
-        return probe
-    return replace(
-        probe,
-        period=timedelta(seconds=data["period"]),
-        timeout=timedelta(seconds=data["timeout"]),
-        unready_threshold=data.get("unready_threshold", probe.unready_threshold),
-        failure_threshold=data["failure_threshold"],
-    )
-
-
-def _role_from_json(data: Mapping[str, Any]) -> LaunchRole:
-    probe = data["probe"]
-    return LaunchRole(
-        name=data["name"],
-        argv=tuple(data["argv"]),
-        placements=tuple(
-            LaunchPlacement(node=placement["node"], cards=tuple(placement["cards"]))
-            for placement in data["placements"]
-        ),
-        environment=data["environment"],
-        ports=tuple(data["ports"]),
-        probe=None if probe is None else _probe_from_json(probe),
-        limits=Resources(
-            cpu=Millicpu(data["limits"]["cpu"]), memory=Bytes(data["limits"]["memory"])
-        ),
-    )
+@cache
+def _field_types(kind: Any) -> Mapping[str, Any]:
+    hints = get_type_hints(kind)
+    return {each.name: hints[each.name] for each in fields(kind)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,12 +160,7 @@ class LocalReplicaState:
 
     def write(self, folder: ReplicaFolder) -> None:
         """:raises OSError: if there is no room; the state before stays readable."""
-        values = {name: getattr(self, name) for name in self.__slots__}
-        values["message"] = reason_as_json(self.message)
-        values["ports"] = dict(self.ports)
-        values["supervisor"] = [self.supervisor.pid, self.supervisor.started]
-        values["processes"] = [[process.pid, process.started] for process in self.processes]
-        write_json(folder.state, values)
+        write_json(folder.state, _to_json(self) | {"message": reason_as_json(self.message)})
 
     @classmethod
     def read(cls, folder: ReplicaFolder) -> Self | None:
@@ -240,20 +168,7 @@ class LocalReplicaState:
         data = read_json(folder.state)
         if data is None:
             return None
-        return cls(
-            **data
-            | {
-                "phase": ReplicaPhase(data["phase"]),
-                "message": reason_from_json(data["message"]),
-                "cause": None if data["cause"] is None else ExitCause(data["cause"]),
-                "supervisor": _parse_identity(data["supervisor"]),
-                "processes": tuple(_parse_identity(pair) for pair in data["processes"]),
-            }
-        )
-
-
-def _parse_identity(pair: Any) -> ProcessIdentity:
-    return ProcessIdentity(pid=pair[0], started=pair[1])
+        return cast(Self, _from_json(cls, data | {"message": reason_from_json(data["message"])}))
 
 
 def _optional_datetime_from_timestamp(seconds: float | None) -> datetime | None:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from controlplane.adapters.clusters.local.replica_logs import BoundedLog
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedError
 from controlplane.domain.common.resources import format_bytes
 from controlplane.ports.clusters import (
     EXIT_OUT_OF_MEMORY,
@@ -48,7 +48,7 @@ from process_supervision.processes import (
 )
 
 
-class NoPortFree(Exception):
+class NoPortFree(ReasonedError):
     """Every port of the range is taken."""
 
 
@@ -72,12 +72,10 @@ class PortLease:
                 if not candidates:
                     lease.release()
                     raise NoPortFree(
-                        Reason(
-                            "launch.port.exhausted",
-                            "no port between {first} and {last} is free",
-                            first=first,
-                            last=last,
-                        )
+                        "launch.port.exhausted",
+                        "no port between {first} and {last} is free",
+                        first=first,
+                        last=last,
                     )
                 number = candidates.pop()
                 lock = try_lock(folder / str(number))

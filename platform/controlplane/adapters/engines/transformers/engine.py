@@ -18,6 +18,7 @@ from controlplane.domain.common.spec_fields import (
     FieldFinding,
     FieldLimit,
     SpecField,
+    field_finding,
     fields_named,
     integer_field,
     texts_field,
@@ -85,31 +86,26 @@ _PARALLEL = ("tensor", "pipeline", "data", "context", "expert", "zero_stage")
 
 LIMITS: Mapping[EngineTask, tuple[FieldLimit, ...]] = {
     EngineTask.FINETUNE: (
-        FieldLimit(
-            field="precision",
-            values=("float16",),
-            reason=Reason(
-                "engine.transformers.loss_scaling_required",
-                "training in this precision requires loss scaling",
-            ),
+        FieldLimit.of(
+            "precision",
+            ("float16",),
+            "engine.transformers.loss_scaling_required",
+            "training in this precision requires loss scaling",
         ),
         *(FieldLimit(field=f"parallel.{name}", reason=_ONE_PROCESS) for name in _PARALLEL),
         FieldLimit(field="parallel.sequence", values=("on",), reason=_ONE_PROCESS),
-        FieldLimit(
-            field="communication_dtype",
-            values=("float32", "bfloat16", "float16"),
-            reason=Reason(
-                "engine.transformers.no_communication",
-                "{reason}, so there is no communication between processes",
-                reason=_ONE_PROCESS,
-            ),
+        FieldLimit.of(
+            "communication_dtype",
+            ("float32", "bfloat16", "float16"),
+            "engine.transformers.no_communication",
+            "{reason}, so there is no communication between processes",
+            reason=_ONE_PROCESS,
         ),
-        FieldLimit(
-            field="fused_operators",
-            reason=Reason(
-                "engine.transformers.kernels_not_configurable",
-                "this engine uses the kernels of PyTorch",
-            ),
+        FieldLimit.of(
+            "fused_operators",
+            (),
+            "engine.transformers.kernels_not_configurable",
+            "this engine uses the kernels of PyTorch",
         ),
     ),
 }
@@ -162,16 +158,14 @@ def _check_reranker(model: ModelFacts) -> Iterator[FieldFinding]:
     if model.architecture.endswith("ForCausalLM") and not any(
         LOGIT_SCORE_MODULE in path for path in model.files
     ):
-        yield FieldFinding(
-            field="model",
-            message=Reason(
-                "engine.transformers.reranker_without_module",
-                "{model} is a {architecture} without the files of sentence-transformers "
-                "(modules.json with LogitScore), which this engine requires of a reranker; import a "
-                "revision that has them, or serve it with vLLM",
-                model=model.name,
-                architecture=model.architecture,
-            ),
+        yield field_finding(
+            "model",
+            "engine.transformers.reranker_without_module",
+            "{model} is a {architecture} without the files of sentence-transformers "
+            "(modules.json with LogitScore), which this engine requires of a reranker; import a "
+            "revision that has them, or serve it with vLLM",
+            model=model.name,
+            architecture=model.architecture,
         )
 
 
@@ -309,16 +303,14 @@ def _check_model(
             formats=frozenset({quantization.COMPRESSED_TENSORS}),
         )
     if task is EngineTask.FINETUNE and model.architecture not in TRAINABLE:
-        yield FieldFinding(
-            field="model",
-            message=Reason(
-                "engine.transformers.architecture_not_supported",
-                "{model} is a {architecture}, which this engine cannot train; it trains "
-                "{architectures}",
-                model=model.name,
-                architecture=model.architecture or "model of unknown architecture",
-                architectures=", ".join(sorted(TRAINABLE)),
-            ),
+        yield field_finding(
+            "model",
+            "engine.transformers.architecture_not_supported",
+            "{model} is a {architecture}, which this engine cannot train; it trains "
+            "{architectures}",
+            model=model.name,
+            architecture=model.architecture or "model of unknown architecture",
+            architectures=", ".join(sorted(TRAINABLE)),
         )
     elif task is EngineTask.SERVE and model.kind is ModelKind.RERANKER:
         yield from _check_reranker(model)
@@ -328,15 +320,12 @@ def _check_model(
     ):
         return
     elif not model.architecture.endswith("ForCausalLM"):
-        yield FieldFinding(
-            field="model",
-            message=Reason(
-                "engine.transformers.not_causal_lm",
-                "{model} is a {architecture}; this engine runs causal language models "
-                "(…ForCausalLM)",
-                model=model.name,
-                architecture=model.architecture or "model of unknown architecture",
-            ),
+        yield field_finding(
+            "model",
+            "engine.transformers.not_causal_lm",
+            "{model} is a {architecture}; this engine runs causal language models (…ForCausalLM)",
+            model=model.name,
+            architecture=model.architecture or "model of unknown architecture",
         )
     name = {EngineTask.FINETUNE: "max_length", EngineTask.EVALUATE: "max_new_tokens"}.get(task, "")
     yield from model.check_length(spec, name)

@@ -17,7 +17,7 @@ no place of the validation or test split occurs in training. Provinces, roads an
 all splits, cities and districts mostly do, and every character of a held-out place occurs in at
 least three rows of training: the task is to find the borders, not to guess unseen characters.
 
-Run ``python -m ninefold_runtime.samples.addresses --rows 4800 --seed 7 --out DIR``; one seed
+Run ``python -m tests.sample_addresses --rows 4800 --seed 7 --out DIR``; one seed
 gives one file.
 
 **The administrative divisions** are a shipped tree, in which a municipality has one city without a name::
@@ -29,7 +29,8 @@ village. Places are a sample; provinces and cities are complete. Three kinds of 
 development zones and other units that exist for statistics only, units directly below a province
 that the source files under a made-up city, and places with a character that no district or city
 has (they would widen a small model's vocabulary for one name each). The same command with
-``--divisions FOLDER`` builds it again from the ``dist`` folder of the source that ``data/NOTICE.md`` names.
+``--divisions FOLDER`` builds it again from the ``dist`` folder of the source that ``NOTICE.md`` beside
+``addresses.jsonl`` names.
 """
 
 from __future__ import annotations
@@ -44,13 +45,12 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
 #: Province → city ("" in a municipality) → district → places.
 Divisions = dict[str, dict[str, dict[str, tuple[str, ...]]]]
 
-DATA = files("ninefold_runtime.samples") / "data"
+DATA = Path(__file__).parent / "fixtures/addresses"
 
 _NO_CITY = "市辖区"
 _NOT_A_CITY = re.compile(r"直辖县级行政区划$")
@@ -64,7 +64,7 @@ _VILLAGES_EACH = 2
 
 
 def load_divisions() -> Divisions:
-    """The shipped divisions."""
+    """The stored divisions."""
     text = DATA.joinpath("divisions.json").read_text(encoding="utf-8")
     raw: dict[str, dict[str, dict[str, str]]] = json.loads(text)
     return {
@@ -229,7 +229,7 @@ def generate_rows(*, rows: int, seed: int) -> Iterator[SampleRow]:
         raise ValueError(
             f"rows must be from 24 to {len(known)}, one for each known place; not {rows}"
         )
-    rng = random.Random(seed)  # noqa: S311 - reproducible on purpose
+    rng = random.Random(seed)
     phrases = load_address_vocabulary()
     chosen = rng.sample(known, rows)
     for place, split in zip(chosen, _assign_splits(chosen), strict=True):
