@@ -45,7 +45,7 @@ logs: product ## Show the last lines of the logs (ARGS=web: of one process)
 
 test: development ## Test all but the slow: real PostgreSQL, and Redis if there is one
 	@echo "set-up: programs that some tests use"
-	@$(BIN)/python -m launcher.system_packages redis-server
+	@$(BIN)/python -m tests.system_packages redis-server
 	$(BIN)/python -m pytest tests/unit tests/contract tests/integration tests/functional \
 		-m "not slow and not engine and not browser and not product and not kubernetes" -n logical --dist loadfile $(ARGS)
 
@@ -63,7 +63,7 @@ test-full: real-tools ## Test what takes too long for every change; the results 
 
 real-tools: development
 	@echo "set-up: programs that some tests use, and the engine's environment"
-	@$(BIN)/python -m launcher.system_packages chromium-headless-shell redis-server prometheus
+	@$(BIN)/python -m tests.system_packages chromium-headless-shell redis-server prometheus
 	@$(BIN)/python -m launcher engine
 	@$(BIN)/python -m tests.kubernetes build || echo "tests that need a cluster are skipped"
 
@@ -96,7 +96,7 @@ drill: development ## Break a simulated fleet in every known way, and measure wh
 	@$(BIN)/python -m tests.drill $(ARGS)
 
 screens: development ## Take screenshots of the main pages, and write the contact sheets in docs/screens (ARGS=…)
-	@$(BIN)/python -m launcher.system_packages chromium-headless-shell
+	@$(BIN)/python -m tests.system_packages chromium-headless-shell
 	$(BIN)/python -m tests.e2e.gallery --main --sheet docs/screens $(ARGS)
 
 client: development ## Generate the typed API client in client/ from the OpenAPI document

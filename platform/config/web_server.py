@@ -18,7 +18,7 @@ from config.wsgi import application
 from http_server.connection_limits import (
     ConnectionGuard,
     ConnectionLimits,
-    InvalidConnectionLimit,
+    InvalidSetting,
     raise_open_file_limit,
 )
 from http_server.wsgi import RequestThreadPool, WsgiServer
@@ -66,7 +66,7 @@ def main() -> int:
     """Serve until a signal; the process's exit status."""
     try:
         limits = ConnectionLimits.from_environment(os.environ)
-    except InvalidConnectionLimit as error:
+    except InvalidSetting as error:
         logging.getLogger("config").error("the web server cannot start: %s", error)
         return 2
     raise_open_file_limit()

@@ -13,8 +13,8 @@ import uvicorn
 from gateway import logs
 from gateway.app import GatewayApp
 from gateway.errors import json_refusal
-from gateway.settings import GatewaySettings, SettingsError
-from http_server.connection_limits import ConnectionGuard, raise_open_file_limit
+from gateway.settings import GatewaySettings
+from http_server.connection_limits import ConnectionGuard, InvalidSetting, raise_open_file_limit
 
 
 def _handle_stop_signal(_signal: int, _frame: FrameType | None) -> None:
@@ -27,7 +27,7 @@ def main() -> int:
     logs.configure_logging(os.environ)
     try:
         settings = GatewaySettings.from_environment(os.environ)
-    except SettingsError as error:
+    except InvalidSetting as error:
         logging.getLogger("gateway").error("the gateway cannot start: %s", error)
         return 2
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -402,7 +402,7 @@ def _openai_model_object(route: SnapshotRoute) -> dict[str, object]:
 def create_app() -> GatewayApp:
     """The app and its logging, configured by the environment.
 
-    :raises SettingsError: if a ``NINEFOLD_*`` variable is missing or unusable.
+    :raises InvalidSetting: if a ``NINEFOLD_*`` variable is missing or unusable.
     """
     logs.configure_logging(os.environ)
     return GatewayApp(GatewaySettings.from_environment(os.environ))

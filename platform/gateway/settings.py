@@ -9,17 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from http_server.connection_limits import ConnectionLimits, InvalidConnectionLimit
+from http_server.connection_limits import ConnectionLimits, InvalidSetting, read_number
 
 MIB = 1024 * 1024
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _TRUE = frozenset({"true", "on", "ok", "y", "yes", "1"})
 _SHORTEST_TOKEN = 16
-
-
-class SettingsError(Exception):
-    """A variable is missing or invalid; the message names it and a valid value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +57,7 @@ class GatewaySettings:
         Creates the gateway's folder and, where ``NINEFOLD_GATEWAY_ID`` is unset, a persistent id in
         it.
 
-        :raises SettingsError: if a variable is missing or has a value that cannot be used.
+        :raises InvalidSetting: if a variable is missing or has a value that cannot be used.
         """
         home = Path(environ.get("NINEFOLD_HOME") or "var").resolve()
         gateway_id = _read_or_create_gateway_id(environ, home / "run" / "gateway")
@@ -73,44 +69,31 @@ class GatewaySettings:
             gateway_id=gateway_id,
             folder=folder,
             host=environ.get("NINEFOLD_BIND") or "127.0.0.1",
-            port=int(_read_number_setting(environ, "NINEFOLD_GATEWAY_PORT", 8001, least=0)),
+            port=int(read_number(environ, "NINEFOLD_GATEWAY_PORT", 8001, least=0)),
             origins=_allowed_origins(environ),
             metrics_token=_metrics_token(environ, home / "secrets" / "metrics_token"),
             metrics_on_loopback=not _read_boolean_setting(
                 environ, "NINEFOLD_LOCAL_CLUSTER", default=True
             ),
-            connect_seconds=_read_number_setting(environ, "NINEFOLD_GATEWAY_CONNECT_SECONDS", 5.0),
-            first_byte_seconds=_read_number_setting(
-                environ, "NINEFOLD_GATEWAY_FIRST_BYTE_SECONDS", 120.0
-            ),
-            total_seconds=_read_number_setting(environ, "NINEFOLD_GATEWAY_TOTAL_SECONDS", 600.0),
-            drain_seconds=_read_number_setting(environ, "NINEFOLD_GATEWAY_DRAIN_SECONDS", 20.0),
+            connect_seconds=read_number(environ, "NINEFOLD_GATEWAY_CONNECT_SECONDS", 5.0),
+            first_byte_seconds=read_number(environ, "NINEFOLD_GATEWAY_FIRST_BYTE_SECONDS", 120.0),
+            total_seconds=read_number(environ, "NINEFOLD_GATEWAY_TOTAL_SECONDS", 600.0),
+            drain_seconds=read_number(environ, "NINEFOLD_GATEWAY_DRAIN_SECONDS", 20.0),
             max_body_bytes=int(
-                _read_number_setting(
-                    environ, "NINEFOLD_GATEWAY_MAX_BODY_BYTES", 32 * MIB, least=1024
-                )
+                read_number(environ, "NINEFOLD_GATEWAY_MAX_BODY_BYTES", 32 * MIB, least=1024)
             ),
-            body_seconds=_read_number_setting(environ, "NINEFOLD_GATEWAY_BODY_SECONDS", 60.0),
-            connections=_connection_limits(environ),
+            body_seconds=read_number(environ, "NINEFOLD_GATEWAY_BODY_SECONDS", 60.0),
+            connections=ConnectionLimits.from_environment(environ),
             usage_max_bytes=int(
-                _read_number_setting(
-                    environ, "NINEFOLD_GATEWAY_USAGE_MAX_BYTES", 256 * MIB, least=MIB
-                )
+                read_number(environ, "NINEFOLD_GATEWAY_USAGE_MAX_BYTES", 256 * MIB, least=MIB)
             ),
         )
-
-
-def _connection_limits(environ: Mapping[str, str]) -> ConnectionLimits:
-    try:
-        return ConnectionLimits.from_environment(environ)
-    except InvalidConnectionLimit as error:
-        raise SettingsError(str(error)) from None
 
 
 def _control_url(environ: Mapping[str, str]) -> str:
     url = environ.get("NINEFOLD_CONTROL_URL") or "http://127.0.0.1:8000"
     if not re.fullmatch(r"https?://[^/\s?#]+(/[^\s?#]*)?", url):
-        raise SettingsError(
+        raise InvalidSetting(
             f"NINEFOLD_CONTROL_URL is {url!r}; it must look like http://127.0.0.1:8000"
         )
     return url.rstrip("/")
@@ -124,13 +107,13 @@ def _read_token_setting(environ: Mapping[str, str], file: Path) -> str:
         try:
             token = file.read_text(encoding="ascii").strip()
         except FileNotFoundError:
-            raise SettingsError(
+            raise InvalidSetting(
                 f"no gateway token: set NINEFOLD_GATEWAY_TOKEN or write the token into {file}"
             ) from None
         except (OSError, UnicodeDecodeError) as error:
-            raise SettingsError(f"the gateway token in {file} cannot be read: {error}") from error
+            raise InvalidSetting(f"the gateway token in {file} cannot be read: {error}") from error
     if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
-        raise SettingsError(
+        raise InvalidSetting(
             f"the gateway token from {source} must be at least {_SHORTEST_TOKEN} printable "
             f"ASCII characters; it has {len(token)} characters"
         )
@@ -144,7 +127,7 @@ def _metrics_token(environ: Mapping[str, str], file: Path) -> str:
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"the metrics token in {file} cannot be read: {error}") from error
+        raise InvalidSetting(f"the metrics token in {file} cannot be read: {error}") from error
 
 
 def _read_boolean_setting(environ: Mapping[str, str], name: str, *, default: bool) -> bool:
@@ -171,7 +154,7 @@ def _read_or_create_gateway_id(environ: Mapping[str, str], folder: Path) -> str:
             with os.fdopen(descriptor, "w", encoding="utf-8") as created:
                 created.write(f"{chosen}\n")
     if not _ID.fullmatch(chosen):
-        raise SettingsError(
+        raise InvalidSetting(
             f"the gateway id from {source} is {chosen!r}; it must be 1 to 64 letters, digits, "
             "dots, dashes or underscores and start with a letter or a digit"
         )
@@ -186,23 +169,8 @@ def _allowed_origins(environ: Mapping[str, str]) -> frozenset[str]:
     )
     for origin in origins:
         if not re.fullmatch(r"https?://[^/\s*]+", origin):
-            raise SettingsError(
+            raise InvalidSetting(
                 f"NINEFOLD_GATEWAY_ORIGINS names {origin!r}; each origin must be scheme and host, "
                 "such as https://chat.example.com, without a path or a wildcard"
             )
     return origins
-
-
-def _read_number_setting(
-    environ: Mapping[str, str], name: str, default: float, *, least: float = 0.001
-) -> float:
-    text = environ.get(name, "").strip()
-    if not text:
-        return default
-    try:
-        value = float(text)
-    except ValueError:
-        raise SettingsError(f"{name} is {text!r}; it must be a number") from None
-    if not least <= value < float("inf"):
-        raise SettingsError(f"{name} is {text}; it must be at least {least:g}")
-    return value

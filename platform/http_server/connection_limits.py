@@ -37,7 +37,7 @@ _LOG_SECONDS = 60.0
 _LOCAL = (ip_network("127.0.0.1/32"), ip_network("::1/128"))
 
 
-class InvalidConnectionLimit(ValueError):
+class InvalidSetting(ValueError):
     """A variable has an invalid value; the message names it."""
 
 
@@ -84,19 +84,19 @@ class ConnectionLimits:
     def from_environment(cls, environ: Mapping[str, str]) -> ConnectionLimits:
         """The limits that the ``NINEFOLD_*`` variables describe.
 
-        :raises InvalidConnectionLimit: if a variable has a value that cannot be used.
+        :raises InvalidSetting: if a variable has a value that cannot be used.
         """
         return cls(
-            header_seconds=_read_number(environ, "NINEFOLD_HEADER_SECONDS", 15.0, least=1.0),
+            header_seconds=read_number(environ, "NINEFOLD_HEADER_SECONDS", 15.0, least=1.0),
             max_header_bytes=int(
-                _read_number(environ, "NINEFOLD_MAX_HEADER_BYTES", 64 * 1024, least=4096.0)
+                read_number(environ, "NINEFOLD_MAX_HEADER_BYTES", 64 * 1024, least=4096.0)
             ),
-            grace_seconds=_read_number(environ, "NINEFOLD_CLIENT_GRACE_SECONDS", 20.0, least=1.0),
-            min_bytes_per_second=_read_number(
+            grace_seconds=read_number(environ, "NINEFOLD_CLIENT_GRACE_SECONDS", 20.0, least=1.0),
+            min_bytes_per_second=read_number(
                 environ, "NINEFOLD_CLIENT_MIN_RATE", 1024.0, least=1.0
             ),
             per_address=int(
-                _read_number(environ, "NINEFOLD_CONNECTIONS_PER_ADDRESS", 512.0, least=0.0)
+                read_number(environ, "NINEFOLD_CONNECTIONS_PER_ADDRESS", 512.0, least=0.0)
             ),
             exempt=_read_networks(environ, "NINEFOLD_TRUSTED_PROXIES"),
         )
@@ -106,14 +106,20 @@ class ConnectionLimits:
         return self.grace_seconds + size / self.min_bytes_per_second
 
 
-def _read_number(environ: Mapping[str, str], name: str, default: float, *, least: float) -> float:
+def read_number(
+    environ: Mapping[str, str], name: str, default: float, *, least: float = 0.001
+) -> float:
+    """The number in a variable.
+
+    :raises InvalidSetting: if it is none, or smaller than it may be.
+    """
     text = environ.get(name, "").strip()
     try:
         value = float(text) if text else default
     except ValueError:
-        raise InvalidConnectionLimit(f"{name} is {text!r}; it must be a number") from None
+        raise InvalidSetting(f"{name} is {text!r}; it must be a number") from None
     if not least <= value < float("inf"):
-        raise InvalidConnectionLimit(f"{name} is {text}; it must be at least {least:g}")
+        raise InvalidSetting(f"{name} is {text}; it must be at least {least:g}")
     return value
 
 
@@ -122,7 +128,7 @@ def _read_networks(environ: Mapping[str, str], name: str) -> tuple[Network, ...]
     try:
         return tuple(map(ip_network, texts))
     except ValueError as error:
-        raise InvalidConnectionLimit(f"{name}: {error}; write 10.0.0.7 or 10.0.0.0/24") from None
+        raise InvalidSetting(f"{name}: {error}; write 10.0.0.7 or 10.0.0.0/24") from None
 
 
 def raise_open_file_limit() -> None:

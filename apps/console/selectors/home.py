@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
-from django.db.models import Count, Q
+from django.db.models import QuerySet
 
 from apps.accounts.models import User
 from apps.accounts.selectors import is_company_administrator, roles_by_team
@@ -26,7 +27,6 @@ from apps.serving.models import Deployment
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.permissions import Permission, roles_grant
 from controlplane.domain.jobs.lifecycle import JobState
-from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.serving.lifecycle import LIVE_DEPLOYMENT_STATES, DeploymentState
 
 SHOWN = 8
@@ -135,9 +135,8 @@ def _administration_summary(user: User) -> AdministrationSummary:
 
 
 def _queues_with_pending_claims(user: User) -> list[Queue]:
-    line = Count("claims", filter=Q(claims__state=ClaimState.PENDING))
-    pressed = quotas.queues_visible(user).annotate(line=line).filter(line__gt=0)
-    return list(pressed.order_by("-line", "name")[:SHOWN])
+    queues: QuerySet[Any] = quotas.queues_visible(user)
+    return list(queues.filter(waiting__gt=0).order_by("-waiting", "name")[:SHOWN])
 
 
 def _unusable_cards() -> list[Card]:

@@ -160,6 +160,12 @@ class ProductComponent:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
+def _condition(*, down: object = False, degraded: object = False) -> ComponentCondition:
+    if down:
+        return ComponentCondition.DOWN
+    return ComponentCondition.DEGRADED if degraded else ComponentCondition.WELL
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerQueues:
     """Messages in the broker, by queue; ``refusal`` says why they cannot be counted."""
@@ -245,34 +251,28 @@ def _database_component() -> ProductComponent:
         " pg_database_size(current_database()), current_setting('server_version')"
         " FROM pg_stat_activity"
     )
-    crowded = used > most * 0.9
     return ProductComponent(
         kind=ComponentKind.DATABASE,
-        condition=ComponentCondition.DEGRADED if crowded else ComponentCondition.WELL,
+        condition=_condition(degraded=used > most * 0.9),
         facts=DatabaseFacts(connections=used, most_connections=most, bytes=size, version=release),
     )
 
 
 def _broker_component(waiting: BrokerQueues) -> ProductComponent:
-    if waiting.messages is None:
-        return ProductComponent(
-            kind=ComponentKind.BROKER,
-            condition=ComponentCondition.DOWN,
-            facts=BrokerFacts(refusal=waiting.refusal),
-        )
     return ProductComponent(
         kind=ComponentKind.BROKER,
-        condition=ComponentCondition.WELL,
-        facts=BrokerFacts(messages=sum(waiting.messages.values())),
+        condition=_condition(down=waiting.messages is None),
+        facts=BrokerFacts(refusal=waiting.refusal)
+        if waiting.messages is None
+        else BrokerFacts(messages=sum(waiting.messages.values())),
     )
 
 
 def _outbox_component() -> ProductComponent:
     backlog = messages.outbox_backlog()
-    degraded = backlog.unsubscribed or backlog.age > OUTBOX_PATIENCE
     return ProductComponent(
         kind=ComponentKind.OUTBOX,
-        condition=ComponentCondition.DEGRADED if degraded else ComponentCondition.WELL,
+        condition=_condition(degraded=backlog.unsubscribed or backlog.age > OUTBOX_PATIENCE),
         facts=OutboxFacts(
             messages=backlog.messages,
             age_seconds=backlog.age.total_seconds(),
@@ -290,11 +290,10 @@ def _gateway_components(*, at: datetime) -> Iterator[ProductComponent]:
             and gateway.version < newest.version
             and at - newest.issued_at > SNAPSHOT_PATIENCE
         )
-        condition = ComponentCondition.DEGRADED if behind else ComponentCondition.WELL
         yield ProductComponent(
             kind=ComponentKind.GATEWAY,
             name=gateway.name,
-            condition=ComponentCondition.DOWN if stale else condition,
+            condition=_condition(down=stale, degraded=behind),
             facts=GatewayFacts(
                 seen_at=gateway.last_seen_at,
                 snapshot=gateway.version,
@@ -320,10 +319,9 @@ def _cluster_watch_component(
         if at - (cluster.reachable_at or cluster.created_at) > CLUSTER_SILENCE
     ]
     holder = lease_holder(LEASE)
-    condition = ComponentCondition.DEGRADED if stale else ComponentCondition.WELL
     yield ProductComponent(
         kind=ComponentKind.WATCHER,
-        condition=condition if holder else ComponentCondition.DOWN,
+        condition=_condition(down=not holder, degraded=stale),
         facts=WatcherFacts(holder=holder, clusters=len(followed), stale=stale),
     )
 
@@ -350,11 +348,10 @@ def _agent_component(*, at: datetime) -> Iterator[ProductComponent]:
     agents = agent_counts(at=at)
     if not agents.nodes:
         return
-    stale = agents.stale > 0
     oldest = at - agents.oldest if agents.oldest is not None else None
     yield ProductComponent(
         kind=ComponentKind.AGENTS,
-        condition=ComponentCondition.DEGRADED if stale else ComponentCondition.WELL,
+        condition=_condition(degraded=agents.stale),
         facts=AgentsFacts(
             nodes=agents.nodes,
             reporting=agents.reporting,
@@ -368,11 +365,10 @@ def _agent_component(*, at: datetime) -> Iterator[ProductComponent]:
 def _disk_components() -> Iterator[ProductComponent]:
     for disk in monitored_disks():
         low = disk.free < min(DISK_BYTES, disk.size * DISK_SHARE)
-        condition = ComponentCondition.DEGRADED if low else ComponentCondition.WELL
         yield ProductComponent(
             kind=ComponentKind.DISK,
             name=disk.name,
-            condition=ComponentCondition.DOWN if disk.free < DISK_FULL_BYTES else condition,
+            condition=_condition(down=disk.free < DISK_FULL_BYTES, degraded=low),
             facts=DiskFacts(free_bytes=disk.free, bytes=disk.size),
         )
 

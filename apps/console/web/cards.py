@@ -149,8 +149,16 @@ def card_detail(request: AuthenticatedRequest, uid: str) -> HttpResponse:
             )
             for name, label in TABS.items()
         ],
-        **_PARTS[tab](request, found, holding, at),
     }
+    match tab:
+        case "":
+            context |= _metrics_context(request, found, at=at)
+        case "history":
+            context |= _history_context(found, holding, operates=operates)
+        case "faults":
+            context |= _faults_context(request, found, operates=operates)
+        case _:
+            context["work"] = holding
     return render(request, "console/card.html", context)
 
 
@@ -160,9 +168,7 @@ def _team_usage_affected_by_isolation(found: Card) -> list[TeamUsage]:
     return usage_by_team(found.node, card=None if whole else found)
 
 
-def _metrics_context(
-    request: AuthenticatedRequest, found: Card, holding: Sequence[CardHistoryEntry], at: datetime
-) -> dict[str, Any]:
+def _metrics_context(request: AuthenticatedRequest, found: Card, *, at: datetime) -> dict[str, Any]:
     newest = CardMetrics.objects.filter(card=found).first()
     reach = _selected_time_range(request)
     address = reverse("card", args=[found.uid])
@@ -185,9 +191,8 @@ def _metrics_context(
 
 
 def _history_context(
-    request: AuthenticatedRequest, found: Card, holding: Sequence[CardHistoryEntry], at: datetime
+    found: Card, holding: Sequence[CardHistoryEntry], *, operates: bool
 ) -> dict[str, Any]:
-    operates = fleet.is_fleet_operator(request.user)
     rows = card_history_events(found, work=holding, most=2 * MOST_SHOWN)
     return {
         "happenings": [
@@ -204,28 +209,13 @@ def _history_context(
 
 
 def _faults_context(
-    request: AuthenticatedRequest, found: Card, holding: Sequence[CardHistoryEntry], at: datetime
+    request: AuthenticatedRequest, found: Card, *, operates: bool
 ) -> dict[str, Any]:
-    operates = fleet.is_fleet_operator(request.user)
     page = keyset_page(faults_of_card(found), before=request.GET.get("before", ""))
     return {
         "rows": [displayed_fault_row(one, operates=operates) for one in page.rows],
         "next_before": page.next_before,
     }
-
-
-def _workloads_context(
-    request: AuthenticatedRequest, found: Card, holding: Sequence[CardHistoryEntry], at: datetime
-) -> dict[str, Any]:
-    return {"work": holding}
-
-
-_PARTS = {
-    "": _metrics_context,
-    "history": _history_context,
-    "faults": _faults_context,
-    "work": _workloads_context,
-}
 
 
 def _selected_time_range(request: AuthenticatedRequest) -> ChartRange:

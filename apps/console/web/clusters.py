@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
@@ -28,7 +28,7 @@ from apps.fleet.services.clusters import ClusterChange, ClusterRegistration
 from apps.serving.selectors import workloads_using_cluster
 from controlplane.domain.common.permissions import Permission
 from controlplane.ports.clusters import CheckVerdict, ClusterCheck
-from controlplane.web.forms import StyledForm
+from controlplane.web.forms import StyledForm, submitted_data
 from controlplane.web.pages import row_action_view
 from controlplane.web.reasons import render_reason
 from controlplane.web.tables import FilterForm, ListTable, TableColumn
@@ -334,25 +334,19 @@ def _option_rows(cluster_row: Cluster) -> list[tuple[str, Any]]:
 @never_cache
 def cluster_new(request: AuthenticatedRequest) -> HttpResponse:
     accounts.require_permission(request.user, Permission.OPERATE_FLEET, team=None)
-    bound = request.method == "POST"
-    form = ClusterNewForm(request.POST if bound else None)
-    context: dict[str, Any] = {"form": form, "kinds": selectors.remote_cluster_kinds()}
-    if bound and form.is_valid():
-        try:
-            created = services.cluster_register(
-                registration=form.registration,
-                actor=request.user,
-                although_unfit=form.cleaned_data["although_unfit"],
-                at=timezone.now(),
-            )
-        except (services.ClusterRefused, services.ClusterChecksFailed) as refusal:
-            context |= _refusal_context(form, refusal)
-        else:
-            messages.success(
-                request, gettext("Cluster registered. Its nodes appear within one minute.")
-            )
-            return redirect("cluster", created.uid)
-    return render(request, "console/cluster_form.html", context, status=422 if bound else 200)
+    form = ClusterNewForm(submitted_data(request))
+    context = {"form": form, "kinds": selectors.remote_cluster_kinds()}
+    return _cluster_form_page(
+        request,
+        context,
+        save=lambda: services.cluster_register(
+            registration=form.registration,
+            actor=request.user,
+            although_unfit=form.cleaned_data["although_unfit"],
+            at=timezone.now(),
+        ),
+        done=gettext("Cluster registered. Its nodes appear within one minute."),
+    )
 
 
 @sensitive_post_parameters("kubeconfig")
@@ -361,28 +355,45 @@ def cluster_new(request: AuthenticatedRequest) -> HttpResponse:
 def cluster_change(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     accounts.require_permission(request.user, Permission.OPERATE_FLEET, team=None)
     cluster_row = _cluster_or_404(request, uid)
-    bound = request.method == "POST"
-    form = ClusterChangeForm(request.POST if bound else None, cluster=cluster_row)
+    form = ClusterChangeForm(submitted_data(request), cluster=cluster_row)
     if cluster_row.kind not in selectors.REMOTE_KINDS:
         for name in ("kubeconfig", "in_cluster"):
             del form.fields[name]
-    context: dict[str, Any] = {"form": form, "cluster": cluster_row}
-    if bound and form.is_valid():
+
+    def save() -> Cluster:
+        services.cluster_change(
+            cluster=cluster_row,
+            change=form.change,
+            workloads_using=workloads_using_cluster,
+            actor=request.user,
+            although_unfit=form.cleaned_data["although_unfit"],
+            at=timezone.now(),
+        )
+        return cluster_row
+
+    context = {"form": form, "cluster": cluster_row}
+    return _cluster_form_page(request, context, save=save, done=gettext("Cluster saved."))
+
+
+def _cluster_form_page(
+    request: AuthenticatedRequest,
+    context: dict[str, Any],
+    *,
+    save: Callable[[], Cluster],
+    done: str,
+) -> HttpResponse:
+    """The form, or the page of the cluster once the valid form has been saved."""
+    form: ClusterForm = context["form"]
+    if form.is_bound and form.is_valid():
         try:
-            services.cluster_change(
-                cluster=cluster_row,
-                change=form.change,
-                workloads_using=workloads_using_cluster,
-                actor=request.user,
-                although_unfit=form.cleaned_data["although_unfit"],
-                at=timezone.now(),
-            )
+            saved = save()
         except (services.ClusterRefused, services.ClusterChecksFailed) as refusal:
             context |= _refusal_context(form, refusal)
         else:
-            messages.success(request, gettext("Cluster saved."))
-            return redirect("cluster", cluster_row.uid)
-    return render(request, "console/cluster_form.html", context, status=422 if bound else 200)
+            messages.success(request, done)
+            return redirect("cluster", saved.uid)
+    status = 422 if form.is_bound else 200
+    return render(request, "console/cluster_form.html", context, status=status)
 
 
 def _refusal_context(

@@ -32,7 +32,6 @@ from apps.monitoring.selectors.faults import (
     worst_open_faults,
 )
 from apps.monitoring.selectors.fleet_counts import (
-    CardCounts,
     ChipPool,
     NodeCounts,
     nodes_with_card_counts,
@@ -90,18 +89,6 @@ def _card_overview_status(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolRow:
-    """Cards of one chip, of the whole fleet or of one cluster."""
-
-    chip: str
-    #: Name and uid; empty for the whole fleet.
-    cluster: str
-    cluster_uid: str
-    counts: CardCounts
-    wasted: int
-
-
 @login_required
 def fleet_overview(request: AuthenticatedRequest) -> HttpResponse:
     """Totals first, then faults, clusters, nodes, cards and their workloads."""
@@ -130,45 +117,39 @@ def fleet_overview(request: AuthenticatedRequest) -> HttpResponse:
 _DEGRADED_SOURCES = frozenset({selectors.SourceHealth.DEGRADED, selectors.SourceHealth.LATE})
 
 
-def _pool_rows(pools: Sequence[ChipPool], wasted: IdleAllocationTotals) -> list[PoolRow]:
-    """Each chip, the most cards first and processors last; below it its clusters, where it is in several."""
+def _pool_rows(
+    pools: Sequence[ChipPool], wasted: IdleAllocationTotals
+) -> list[tuple[ChipPool, int]]:
+    """Each chip with its idle cards, the most cards first and processors last.
+
+    Below a chip are its clusters, where it is in several; the whole fleet has no cluster.
+    """
     by_chip: dict[str, list[ChipPool]] = {}
     for pool in pools:
         by_chip.setdefault(pool.chip, []).append(pool)
-    rows: list[PoolRow] = []
-    for chip, own in by_chip.items():
-        below = [_pool_row(pool, wasted.cards) for pool in own]
-        if len(own) == 1:
-            rows += below
-            continue
-        rows.append(
-            PoolRow(
-                chip=chip,
-                cluster="",
-                cluster_uid="",
-                counts=fleet_counts.sum_card_counts(pool.counts for pool in own),
-                wasted=sum(row.wasted for row in below),
-            )
-        )
-        rows += below
-    most = {chip: sum(pool.counts.total for pool in own) for chip, own in by_chip.items()}
-    return sorted(rows, key=lambda row: (_is_cpu(row.chip), -most[row.chip], row.chip, row.cluster))
+    total = {
+        chip: fleet_counts.sum_card_counts(pool.counts for pool in own)
+        for chip, own in by_chip.items()
+    }
+    whole = [
+        ChipPool(cluster="", cluster_uid="", chip=chip, counts=total[chip])
+        for chip, own in by_chip.items()
+        if len(own) > 1
+    ]
+    idle = Counter(wasted.cards)
+    for (_cluster, chip), cards in wasted.cards.items():
+        idle["", chip] += cards
+    rows = sorted(
+        [*whole, *pools],
+        key=lambda row: (_is_cpu(row.chip), -total[row.chip].total, row.chip, row.cluster),
+    )
+    return [(row, idle[row.cluster, row.chip]) for row in rows]
 
 
 def _is_cpu(chip: str) -> bool:
     """Processors are not listed with the accelerators."""
     known = adapter_registry.all_chips().get(chip)
     return known is not None and known.kind is ChipKind.CPU
-
-
-def _pool_row(pool: ChipPool, wasted: Mapping[tuple[str, str], int]) -> PoolRow:
-    return PoolRow(
-        chip=pool.chip,
-        cluster=pool.cluster,
-        cluster_uid=pool.cluster_uid,
-        counts=pool.counts,
-        wasted=wasted.get((pool.cluster, pool.chip), 0),
-    )
 
 
 def _fleet_nodes_context(request: AuthenticatedRequest, *, count: int) -> dict[str, Any]:

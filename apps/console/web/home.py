@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
 from apps.accounts.web.http_requests import AuthenticatedRequest
@@ -25,18 +24,6 @@ def home_dashboard(request: AuthenticatedRequest) -> HttpResponse:
     return render_page(
         request, template, context, fragment="now", changing=shown.needs_auto_refresh
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OnboardingStepRow:
-    """One of the first steps, with its link."""
-
-    label: Promise
-    hint: Promise
-    action: Promise
-    href: str
-    done: bool
-    next: bool
 
 
 _STEP_LABELS = {
@@ -73,20 +60,13 @@ _STEP_LABELS = {
 }
 
 
-def _onboarding_step_rows(steps: OnboardingSteps) -> list[OnboardingStepRow]:
+def _onboarding_step_rows(steps: OnboardingSteps) -> list[dict[str, Any]]:
+    """The first steps, each with its link."""
     rows = []
     for step, (label, hint, action, page) in _STEP_LABELS.items():
         href = reverse(page)
         if step is OnboardingStep.DEPLOY and steps.tuned is not None:
             href = reverse("model-version", args=[steps.tuned.uid])
-        rows.append(
-            OnboardingStepRow(
-                label=label,
-                hint=hint,
-                action=action,
-                href=href,
-                done=step in steps.done,
-                next=step is steps.next,
-            )
-        )
+        state = {"done": step in steps.done, "next": step is steps.next}
+        rows.append({"label": label, "hint": hint, "action": action, "href": href, **state})
     return rows

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib.auth.decorators import login_required
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import NoReverseMatch, reverse
@@ -16,11 +17,9 @@ from django.utils.translation import gettext_lazy as _
 from apps.accounts import selectors as accounts
 from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.jobs import selectors as jobs
-from apps.jobs.models import Job
 from apps.models import selectors as registry
-from apps.models.models import DatasetVersion, ModelLine
+from apps.models.models import DatasetVersion
 from apps.serving import selectors as serving
-from apps.serving.models import Deployment
 from controlplane.web.pages import is_htmx_fragment_request
 
 LONGEST = 100
@@ -67,7 +66,7 @@ def search(request: AuthenticatedRequest) -> HttpResponse:
     text = request.GET.get("q", "").replace("\0", "").strip()[:LONGEST]
     groups = [SearchGroup(label=_("Pages"), hits=list(_matching_pages(text)))]
     if text:
-        groups = [*_object_groups(find_objects(request.user, text=text)), *groups]
+        groups = [*find_objects(request.user, text=text), *groups]
     context = {"text": text, "groups": [group for group in groups if group.hits]}
     part = "#results" if is_htmx_fragment_request(request) else ""
     return render(request, f"console/search.html{part}", context)
@@ -83,89 +82,48 @@ def _matching_pages(text: str) -> Iterator[SearchHit]:
             continue
 
 
-def _object_groups(found: SearchResults) -> list[SearchGroup]:
-    return [
-        SearchGroup(
-            label=_("Jobs"),
-            hits=[
-                SearchHit(
-                    label=job.name,
-                    href=reverse("job", args=[job.uid]),
-                    icon="activity",
-                    hint=job.team.name,
-                    state=job.state,
-                )
-                for job in found.jobs
-            ],
-        ),
-        SearchGroup(
-            label=_("Models"),
-            hits=[
-                SearchHit(
-                    label=line.name,
-                    href=reverse("model", args=[line.uid]),
-                    icon="stack-2",
-                    hint=line.team.name if line.team else "",
-                )
-                for line in found.models
-            ],
-        ),
-        SearchGroup(
-            label=_("Datasets"),
-            hits=[
-                SearchHit(
-                    label=str(version),
-                    href=reverse("dataset-version", args=[version.uid]),
-                    icon="database",
-                    hint=version.dataset.team.name,
-                )
-                for version in found.datasets
-            ],
-        ),
-        SearchGroup(
-            label=_("Deployments"),
-            hits=[
-                SearchHit(
-                    label=one.name,
-                    href=reverse("deployment", args=[one.uid]),
-                    icon="rocket",
-                    hint=one.team.name,
-                    state=one.state,
-                )
-                for one in found.deployments
-            ],
-        ),
-    ]
-
-
 #: Rows of one kind; a longer search text narrows the result.
 MOST_HITS = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchResults:
-    """The newest of each kind first, at most ``MOST_HITS`` of each."""
+def find_objects(user: accounts.RequestUser, *, text: str) -> list[SearchGroup]:
+    """Objects whose name contains the text, or whose uid begins with it; the newest of each kind first.
 
-    jobs: list[Job]
-    models: list[ModelLine]
-    #: The newest matching version of each dataset.
-    datasets: list[DatasetVersion]
-    deployments: list[Deployment]
+    Costs one query a kind.
+    """
 
+    def named(rows: QuerySet[Any], field: str = "name") -> QuerySet[Any]:
+        matches = Q(**{f"{field}__icontains": text}) | Q(uid__startswith=text.lower())
+        return rows.filter(matches).order_by("-pk")
 
-def find_objects(user: accounts.RequestUser, *, text: str) -> SearchResults:
-    """Whose name contains the text, or whose uid begins with it. Costs one query a kind."""
-
-    def named(field: str = "name") -> Q:
-        return Q(**{f"{field}__icontains": text}) | Q(uid__startswith=text.lower())
-
-    versions = registry.dataset_versions_visible(user).filter(named("dataset__name"))
+    versions = named(registry.dataset_versions_visible(user), "dataset__name")
     newest = versions.order_by("-dataset_id", "-number").distinct("dataset_id")
-    return SearchResults(
-        jobs=list(jobs.jobs_visible(user).filter(named()).order_by("-pk")[:MOST_HITS]),
-        models=list(registry.model_lines_visible(user).filter(named()).order_by("-pk")[:MOST_HITS]),
-        datasets=list(newest[:MOST_HITS]),
-        deployments=list(
-            serving.deployments_visible(user).filter(named()).order_by("-pk")[:MOST_HITS]
+    return [
+        _object_group(_("Jobs"), named(jobs.jobs_visible(user)), "job", "activity"),
+        _object_group(_("Models"), named(registry.model_lines_visible(user)), "model", "stack-2"),
+        _object_group(_("Datasets"), newest, "dataset-version", "database"),
+        _object_group(
+            _("Deployments"), named(serving.deployments_visible(user)), "deployment", "rocket"
         ),
+    ]
+
+
+def _object_group(label: Promise, rows: QuerySet[Any], page: str, icon: str) -> SearchGroup:
+    return SearchGroup(
+        label=label,
+        hits=[
+            SearchHit(
+                label=str(row),
+                href=reverse(page, args=[row.uid]),
+                icon=icon,
+                hint=_team_name(row.dataset if isinstance(row, DatasetVersion) else row),
+                state=getattr(row, "state", ""),
+            )
+            for row in rows[:MOST_HITS]
+        ],
     )
+
+
+def _team_name(owned: Any) -> str:
+    """Empty for a model that all teams share."""
+    return owned.team.name if owned.team else ""

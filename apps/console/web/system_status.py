@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
@@ -83,29 +84,22 @@ CONTROLLER_ADVICE: Mapping[ControllerHealth, Word] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComponentText:
-    """Texts of a component."""
-
-    title: str
-    #: What was found.
-    found: str
-    #: What helps; empty where nothing need be done.
-    advice: str
-
-
-def component_text(component: ProductComponent) -> ComponentText:
-    """Texts of the component in the reader's language."""
+def _component_row(component: ProductComponent) -> dict[str, Any]:
+    """The component with its title, what was found, and what helps, in the reader's language."""
     part = _PARTS[component.kind]
     title = str(part.label)
     if component.name:
-        name = _FOLDERS.get(component.name, component.name)
-        title = _("%(kind)s: %(name)s") % {"kind": title, "name": name}
-    return ComponentText(
-        title=title,
-        found=part.found(component),
-        advice=str(part.advice.get(component.condition, "")),
-    )
+        title = _titled(title, str(_FOLDERS.get(component.name, component.name)))
+    return {
+        "component": component,
+        "title": title,
+        "found": part.found(component),
+        "advice": part.advice.get(component.condition, ""),
+    }
+
+
+def _titled(kind: Word, name: str) -> str:
+    return _("%(kind)s: %(name)s") % {"kind": kind, "name": name}
 
 
 def controller_title(name: str) -> str:
@@ -113,17 +107,11 @@ def controller_title(name: str) -> str:
     return str(CONTROLLER_TITLES.get(name, name.rpartition(".")[2].replace("_", " ")))
 
 
-def error_title(error: RecentError) -> str:
-    if error.kind == "controller":
-        return controller_title(error.name)
-    return _("%(kind)s: %(name)s") % {
-        "kind": _PARTS[ComponentKind.CLUSTER].label,
-        "name": error.name,
-    }
-
-
-def controller_advice(controller: ControllerStatus) -> str:
-    return str(CONTROLLER_ADVICE.get(controller.health, ""))
+def _error_row(error: RecentError) -> dict[str, Any]:
+    controller = error.kind == "controller"
+    cluster = _PARTS[ComponentKind.CLUSTER].label
+    title = controller_title(error.name) if controller else _titled(cluster, error.name)
+    return {"error": error, "title": title}
 
 
 _FOLDERS: Mapping[str, Word] = {
@@ -400,44 +388,16 @@ WARNED_SECONDS = 10.0
 lagging_controllers = TimedCache(lagging_controller_count, seconds=WARNED_SECONDS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DurationBar:
-    x: int
-    y: int
-    height: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerRow:
-    controller: ControllerStatus
-    title: str
-    advice: str
-    bars: tuple[DurationBar, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComponentRow:
-    component: ProductComponent
-    text: ComponentText
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorRow:
-    error: RecentError
-    title: str
-
-
 @login_required
 def system_status_page(request: AuthenticatedRequest) -> HttpResponse:
     """For operators and administrators; refreshes itself."""
     require_permission_to_view_product_status(request.user)
     found = product_status()
-    parts = [ComponentRow(component=one, text=component_text(one)) for one in found.components]
     context = {
         "status": found,
-        "parts": parts,
+        "parts": [_component_row(component) for component in found.components],
         "controllers": [_controller_row(controller) for controller in found.controllers],
-        "errors": [ErrorRow(error=one, title=error_title(one)) for one in found.errors],
+        "errors": [_error_row(error) for error in found.errors],
         "bars_width": RECENT_RUNS * (BAR_WIDTH + BAR_GAP),
         "bars_height": BAR_HEIGHT,
     }
@@ -446,23 +406,20 @@ def system_status_page(request: AuthenticatedRequest) -> HttpResponse:
     )
 
 
-def _controller_row(controller: ControllerStatus) -> ControllerRow:
-    return ControllerRow(
-        controller=controller,
-        title=controller_title(controller.name),
-        advice=controller_advice(controller),
-        bars=_duration_bars(controller.recent),
-    )
+def _controller_row(controller: ControllerStatus) -> dict[str, Any]:
+    return {
+        "controller": controller,
+        "title": controller_title(controller.name),
+        "advice": CONTROLLER_ADVICE.get(controller.health, ""),
+        "bars": _duration_bars(controller.recent),
+    }
 
 
-def _duration_bars(seconds: tuple[float, ...]) -> tuple[DurationBar, ...]:
+def _duration_bars(seconds: tuple[float, ...]) -> list[dict[str, int]]:
     """One bar for each run, the latest at the right; the longest has the full height."""
     longest = max(seconds, default=0.0) or 1.0
-    first = RECENT_RUNS - len(seconds)
-    bars = []
-    for place, one in enumerate(seconds, start=first):
-        height = max(1, round(one / longest * BAR_HEIGHT))
-        bars.append(
-            DurationBar(x=place * (BAR_WIDTH + BAR_GAP), y=BAR_HEIGHT - height, height=height)
-        )
-    return tuple(bars)
+    heights = [max(1, round(one / longest * BAR_HEIGHT)) for one in seconds]
+    return [
+        {"x": place * (BAR_WIDTH + BAR_GAP), "y": BAR_HEIGHT - height, "height": height}
+        for place, height in enumerate(heights, start=RECENT_RUNS - len(seconds))
+    ]

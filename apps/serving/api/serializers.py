@@ -525,6 +525,31 @@ class NewApiKeySerializer(ApiKeySerializer):
         fields = (*ApiKeySerializer.Meta.fields, "text")
 
 
+def _limit_field() -> serializers.IntegerField:
+    return serializers.IntegerField(
+        required=False, allow_null=True, default=None, min_value=1, max_value=rest.LARGEST_INTEGER
+    )
+
+
+class ApiKeySettingsSerializer(rest.StrictSerializer[Any]):
+    name = serializers.CharField(max_length=80)
+    routes = serializers.ListField(
+        child=serializers.SlugField(max_length=80),
+        required=False,
+        allow_null=True,
+        default=None,
+        max_length=200,
+        help_text="Models that the key permits; null: all models of the team.",
+    )
+    requests_per_minute = _limit_field()
+    tokens_per_minute = _limit_field()
+    concurrency = _limit_field()
+    expires_at = serializers.DateTimeField(required=False, allow_null=True, default=None)
+
+    def validate_expires_at(self, value: Any) -> Any:
+        return validate_future(value)
+
+
 @extend_schema_serializer(
     examples=[
         OpenApiExample(
@@ -538,55 +563,12 @@ class NewApiKeySerializer(ApiKeySerializer):
         )
     ]
 )
-class ApiKeyCreateSerializer(TeamOwnedSerializer):
-    name = serializers.CharField(max_length=80)
-    routes = serializers.ListField(
-        child=serializers.SlugField(max_length=80),
-        required=False,
-        allow_null=True,
-        default=None,
-        max_length=200,
-        help_text="Models that the key permits; null: all models of the team.",
-    )
-    requests_per_minute = serializers.IntegerField(
-        required=False, allow_null=True, default=None, min_value=1, max_value=rest.LARGEST_INTEGER
-    )
-    tokens_per_minute = serializers.IntegerField(
-        required=False, allow_null=True, default=None, min_value=1, max_value=rest.LARGEST_INTEGER
-    )
-    concurrency = serializers.IntegerField(
-        required=False, allow_null=True, default=None, min_value=1, max_value=rest.LARGEST_INTEGER
-    )
-    expires_at = serializers.DateTimeField(required=False, allow_null=True, default=None)
-
-    def validate_expires_at(self, value: Any) -> Any:
-        return validate_future(value)
+class ApiKeyCreateSerializer(TeamOwnedSerializer, ApiKeySettingsSerializer):
+    pass
 
 
-class ApiKeyChangeSerializer(rest.StrictSerializer[Any]):
+class ApiKeyChangeSerializer(rest.ChangeSerializer[Any], ApiKeySettingsSerializer):
     """What is left out is not changed; null removes a limit."""
-
-    name = serializers.CharField(required=False, max_length=80)
-    routes = serializers.ListField(
-        child=serializers.SlugField(max_length=80),
-        required=False,
-        allow_null=True,
-        max_length=200,
-        help_text="Models that the key permits; null: all models of the team.",
-    )
-    requests_per_minute = serializers.IntegerField(
-        required=False, allow_null=True, min_value=1, max_value=rest.LARGEST_INTEGER
-    )
-    tokens_per_minute = serializers.IntegerField(
-        required=False, allow_null=True, min_value=1, max_value=rest.LARGEST_INTEGER
-    )
-    concurrency = serializers.IntegerField(
-        required=False, allow_null=True, min_value=1, max_value=rest.LARGEST_INTEGER
-    )
-    expires_at = serializers.DateTimeField(required=False, allow_null=True)
-
-    def validate_expires_at(self, value: Any) -> Any:
-        return validate_future(value)
 
 
 class ApiKeyFilters(TeamListFilters):

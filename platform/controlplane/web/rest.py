@@ -224,6 +224,16 @@ class StrictSerializer(serializers.Serializer[T]):
         return fields
 
 
+class ChangeSerializer(StrictSerializer[T]):
+    """A change of an object, with the fields of its creation: those that are left out stay as they are."""
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        fields = super().get_fields()
+        for field in fields.values():
+            field.required, field.default = False, serializers.empty
+        return fields
+
+
 class QuerySerializer(StrictSerializer[Any]):
     """The query parameters of one address. This one takes none."""
 

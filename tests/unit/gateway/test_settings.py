@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.settings import GatewaySettings, SettingsError
+from gateway.settings import GatewaySettings
+from http_server.connection_limits import InvalidSetting
 
 TOKEN = "sixteen-letters-or-more"
 
@@ -28,7 +29,7 @@ def test_gateway_id_is_persistent(tmp_path: Path) -> None:
 
 
 def test_the_token_is_read_from_its_file(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="gateway_token"):
+    with pytest.raises(InvalidSetting, match="gateway_token"):
         GatewaySettings.from_environment({"NINEFOLD_HOME": str(tmp_path)})
     file = tmp_path / "secrets" / "gateway_token"
     file.parent.mkdir()
@@ -49,5 +50,5 @@ def test_the_token_is_read_from_its_file(tmp_path: Path) -> None:
     ],
 )
 def test_invalid_value_is_refused_with_variable_name(tmp_path: Path, name: str, value: str) -> None:
-    with pytest.raises(SettingsError, match=name):
+    with pytest.raises(InvalidSetting, match=name):
         settings_of(tmp_path, **{name: value})

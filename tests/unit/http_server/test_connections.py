@@ -11,7 +11,7 @@ from http_server.connection_limits import (
     ConnectionGuard,
     ConnectionLimits,
     GuardedProtocol,
-    InvalidConnectionLimit,
+    InvalidSetting,
 )
 from tests.unit.http_server.async_tests import async_test
 
@@ -315,7 +315,7 @@ async def test_connections_are_counted_by_address(
     ],
 )
 def test_a_setting_that_cannot_be_used_is_named(name: str, value: str) -> None:
-    with pytest.raises(InvalidConnectionLimit, match=name):
+    with pytest.raises(InvalidSetting, match=name):
         ConnectionLimits.from_environment({name: value})
 
 

@@ -1,6 +1,6 @@
 """Install system programs that some tests use where that is possible, otherwise print their names.
 
-``python -m launcher.system_packages redis-server prometheus``. Only root on Debian can install; for anyone
+``python -m tests.system_packages redis-server prometheus``. Only root on Debian can install; for anyone
 else the tests in question are skipped, and this prints what to install. Never prompts.
 """
 
