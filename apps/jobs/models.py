@@ -110,9 +110,6 @@ class SecretVariable(models.Model):
 class JobTransition(Transition):
     entity = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="transitions")
 
-    class Meta(Transition.Meta):
-        abstract = False
-
 
 class Attempt(UidModel, LeasedModel):
     """One run of a job."""
@@ -191,9 +188,6 @@ class Attempt(UidModel, LeasedModel):
 
 class AttemptTransition(Transition):
     entity = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="transitions")
-
-    class Meta(Transition.Meta):
-        abstract = False
 
 
 class ProgressPoint(models.Model):

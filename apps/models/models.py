@@ -294,9 +294,6 @@ class ModelVersion(UidModel):
 class ModelVersionTransition(Transition):
     entity = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="transitions")
 
-    class Meta(Transition.Meta):
-        abstract = False
-
 
 class Evaluation(UidModel):
     """Metrics of a model version on a dataset version."""

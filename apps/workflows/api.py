@@ -23,8 +23,9 @@ from rest_framework.routers import SimpleRouter
 
 from apps.accounts.api.authentication import acting_user, require_token_scope
 from apps.accounts.api.idempotency import idempotent, post_action
-from apps.accounts.api.serializers import TeamListFilters, TeamOwnedSerializer
+from apps.accounts.api.serializers import TeamOwnedSerializer
 from apps.accounts.models import Team
+from apps.jobs.api.serializers import WorkloadFilters
 from apps.models import selectors as registry
 from apps.quotas.api.queues import queue_reference_field, require_queue_of_team
 from apps.serving.selectors.revision_configurations import MAX_REPLICAS
@@ -183,7 +184,7 @@ class PipelineEventSerializer(serializers.Serializer[Any]):
     at = serializers.DateTimeField()
 
 
-class PipelineFilters(TeamListFilters):
+class PipelineFilters(WorkloadFilters):
     lookups = {
         "state": "state__in",
         "team": "team",
@@ -194,11 +195,6 @@ class PipelineFilters(TeamListFilters):
     state = serializers.MultipleChoiceField(
         choices=[(state.value, state.value) for state in PipelineState], required=False
     )
-    created_by = serializers.CharField(required=False, help_text="A username; me is the caller.")
-    text = serializers.CharField(required=False, help_text="Text contained in the name.")
-
-    def validate_created_by(self, value: str) -> str:
-        return self.context["request"].user.get_username() if value == "me" else value
 
 
 class GateSerializer(rest.StrictSerializer[Any]):

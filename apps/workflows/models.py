@@ -54,9 +54,6 @@ class Pipeline(UidModel, LeasedModel):
 class PipelineTransition(Transition):
     entity = models.ForeignKey(Pipeline, on_delete=models.CASCADE, related_name="transitions")
 
-    class Meta(Transition.Meta):
-        abstract = False
-
 
 class Step(UidModel):
     """One step of a pipeline: its request and its results."""
@@ -139,6 +136,3 @@ class Step(UidModel):
 
 class StepTransition(Transition):
     entity = models.ForeignKey(Step, on_delete=models.CASCADE, related_name="transitions")
-
-    class Meta(Transition.Meta):
-        abstract = False

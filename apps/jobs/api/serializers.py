@@ -251,7 +251,15 @@ class JobTransitionSerializer(serializers.ModelSerializer[JobTransition]):
         fields = ("from_state", "event", "to_state", "reason", "actor", "at")
 
 
-class JobFilters(TeamListFilters):
+class WorkloadFilters(TeamListFilters):
+    created_by = serializers.CharField(required=False, help_text="A username; me is the caller.")
+    text = serializers.CharField(required=False, help_text="Text contained in the name.")
+
+    def validate_created_by(self, value: str) -> str:
+        return self.context["request"].user.get_username() if value == "me" else value
+
+
+class JobFilters(WorkloadFilters):
     lookups = {
         "state": "state__in",
         "kind": "kind__in",
@@ -272,11 +280,6 @@ class JobFilters(TeamListFilters):
         required=False,
         help_text="Model version as name@number, or its uid.",
     )
-    created_by = serializers.CharField(required=False, help_text="A username; me is the caller.")
-    text = serializers.CharField(required=False, help_text="Text contained in the name.")
-
-    def validate_created_by(self, value: str) -> str:
-        return self.context["request"].user.get_username() if value == "me" else value
 
 
 class TrainingCurveQuery(QuerySerializer):

@@ -163,7 +163,14 @@ class RetentionRulesForm(StyledForm):
 _SIZED_MODALITIES = frozenset({Modality.LLM, Modality.VLM})
 #: Newest registered versions that can be selected.
 _MAX_VERSIONS = 50
-_WHOLE = forms.NumberInput(attrs={"inputmode": "numeric"})
+
+
+class _CountField(forms.IntegerField):
+    """A whole number that the calculator has a default for and validates."""
+
+    def __init__(self, label: Any, **options: Any) -> None:
+        widget = forms.NumberInput(attrs={"inputmode": "numeric"})
+        super().__init__(label=label, required=False, widget=widget, **options)
 
 
 class SizingForm(StyledForm):
@@ -195,22 +202,16 @@ class SizingForm(StyledForm):
     model = forms.ChoiceField(label=_("Model"))
     chip = forms.ChoiceField(label=_("Chip"), required=False)
     engine = forms.ChoiceField(label=_("Engine"), required=False)
-    context = forms.IntegerField(
-        label=_("Context"),
+    context = _CountField(
+        _("Context"),
         initial=4096,
-        required=False,
-        widget=_WHOLE,
         help_text=_(
             "Maximum length in tokens: of prompt and answer when serving, of an example "
             "when training."
         ),
     )
-    concurrency = forms.IntegerField(
-        label=_("Concurrent requests"), initial=16, required=False, widget=_WHOLE
-    )
-    batch = forms.IntegerField(
-        label=_("Batch size per card"), initial=1, required=False, widget=_WHOLE
-    )
+    concurrency = _CountField(_("Concurrent requests"), initial=16)
+    batch = _CountField(_("Batch size per card"), initial=1)
     method = forms.ChoiceField(
         label=_("Method"),
         choices=[(method, method) for method in METHODS],
@@ -234,34 +235,25 @@ class SizingForm(StyledForm):
         choices=[(name, name) for name in ("bfloat16", "float16", "float32")],
         required=False,
     )
-    adapters = forms.IntegerField(
-        label=_("LoRA adapters"),
+    adapters = _CountField(
+        _("LoRA adapters"),
         initial=0,
-        required=False,
-        widget=_WHOLE,
         help_text=_(
             "LoRA adapters that are served beside the model, of the rank below: 0 to 16. Default: 0."
         ),
     )
-    rank = forms.IntegerField(label=_("LoRA rank"), required=False, widget=_WHOLE)
+    rank = _CountField(_("LoRA rank"))
     recompute = forms.ChoiceField(
         label=_("Recompute activations"),
         choices=[("on", _("yes")), ("off", _("no"))],
         required=False,
     )
-    gradient_accumulation = forms.IntegerField(
-        label=_("Gradient accumulation"), required=False, widget=_WHOLE
-    )
-    cards = forms.IntegerField(
-        label=_("Cards"),
-        required=False,
-        widget=_WHOLE,
-        help_text=_("Number of cards. Empty: the fewest that fit."),
-    )
-    tensor = forms.IntegerField(label=_("Tensor parallel"), required=False, widget=_WHOLE)
-    pipeline = forms.IntegerField(label=_("Pipeline parallel"), required=False, widget=_WHOLE)
-    zero_stage = forms.IntegerField(label=_("ZeRO stage"), required=False, widget=_WHOLE)
-    expert = forms.IntegerField(label=_("Expert parallel"), required=False, widget=_WHOLE)
+    gradient_accumulation = _CountField(_("Gradient accumulation"))
+    cards = _CountField(_("Cards"), help_text=_("Number of cards. Empty: the fewest that fit."))
+    tensor = _CountField(_("Tensor parallel"))
+    pipeline = _CountField(_("Pipeline parallel"))
+    zero_stage = _CountField(_("ZeRO stage"))
+    expert = _CountField(_("Expert parallel"))
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

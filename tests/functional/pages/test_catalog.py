@@ -218,7 +218,7 @@ def test_the_matrix_says_what_each_source_says_and_no_more(
     assert "stated for engine versions ==2.3.0" in text
     assert "LLM Compressor unknown" in text
     assert "Ascend/MindSpeed-LLM tags v2.0.0..v26.1.0" in text
-    rows = {drawn.row.vendor.name for drawn in page.context["rows"]}
+    rows = {drawn["row"].vendor.name for drawn in page.context["rows"]}
     assert rows == {"nvidia", "ascend"}
 
 
@@ -233,8 +233,8 @@ def test_a_vendor_without_evidence_is_unknown(
 
 def claims(page: Any, vendor: str, task: CatalogTask) -> dict[str, CatalogSupportClaim]:
     """One cell of the matrix, by engine."""
-    (view,) = [view for view in page.context["rows"] if view.row.vendor.name == vendor]
-    return {claim.engine: claim for claim in view.row.cells[task]}
+    (view,) = [view for view in page.context["rows"] if view["row"].vendor.name == vendor]
+    return {claim.engine: claim for claim in view["row"].cells[task]}
 
 
 def test_an_engine_here_that_runs_on_the_chips_is_unknown_until_a_source_speaks_of_it(
