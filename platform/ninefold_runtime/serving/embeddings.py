@@ -21,6 +21,7 @@ from ninefold_runtime.serving.request_fields import (
     parse_choice,
     parse_integer,
     parse_text,
+    parse_texts_or_tokens,
 )
 
 _FIELDS = frozenset({"model", "input", "encoding_format", "dimensions"})
@@ -66,7 +67,7 @@ def parse_embedding_request(body: bytes) -> EmbeddingRequest:
     request_fields.check_fields(fields, supported=_FIELDS)
     return EmbeddingRequest(
         model=parse_text(fields, "model"),
-        inputs=_parse_inputs(fields.get("input")),
+        inputs=parse_texts_or_tokens(fields, "input", most=_MOST_INPUTS),
         is_base64=parse_choice(fields, "encoding_format", ("float", "base64")) == "base64",
         dimensions=parse_integer(fields, "dimensions", least=1),
     )
@@ -141,20 +142,6 @@ def check_lengths(counts: Sequence[int], *, longest: int | None, param: str) -> 
                 param=param,
                 code="context_length_exceeded",
             )
-
-
-def _parse_inputs(value: Any) -> tuple[EmbeddingInput, ...]:
-    several = isinstance(value, list) and not request_fields.is_token_list(value)
-    inputs = value if several else [value]
-    if not inputs or len(inputs) > _MOST_INPUTS:
-        raise RequestRejected(f"input must have from 1 to {_MOST_INPUTS} inputs", param="input")
-    for each in inputs:
-        if not (isinstance(each, str) and each) and not request_fields.is_token_list(each):
-            raise RequestRejected(
-                "input must be a non-empty string, a list of tokens, or a list of either",
-                param="input",
-            )
-    return tuple(each if isinstance(each, str) else tuple(each) for each in inputs)
 
 
 class EncoderEmbedder:

@@ -16,6 +16,7 @@ from ninefold_runtime.serving.request_fields import (
     parse_integer,
     parse_number,
     parse_text,
+    parse_texts_or_tokens,
 )
 from ninefold_runtime.serving.structured_output import parse_response_format
 from ninefold_runtime.serving.tool_calls import ToolUse, parse_tool_use
@@ -147,7 +148,7 @@ def parse_completion_request(body: bytes) -> TextRequest:
     return _build_request(
         fields,
         messages=None,
-        prompts=_parse_prompts(fields),
+        prompts=parse_texts_or_tokens(fields, "prompt", most=_MOST_PROMPTS),
         # OpenAI's default for this endpoint is 16 tokens.
         default_tokens=16,
         logprobs=parse_integer(fields, "logprobs", least=0, most=_MOST_ALTERNATIVES),
@@ -233,21 +234,6 @@ def _parse_stop_strings(fields: Mapping[str, Any]) -> tuple[str, ...]:
             f"stop must be a non-empty string or up to {_MOST_STOPS} of them", param="stop"
         )
     return tuple(stops)
-
-
-def _parse_prompts(fields: Mapping[str, Any]) -> tuple[Prompt, ...]:
-    value: Any = fields.get("prompt")
-    several = isinstance(value, list) and not request_fields.is_token_list(value)
-    prompts = value if several else [value]
-    if not prompts or len(prompts) > _MOST_PROMPTS:
-        raise RequestRejected(f"prompt must have from 1 to {_MOST_PROMPTS} prompts", param="prompt")
-    for prompt in prompts:
-        if not (isinstance(prompt, str) and prompt) and not request_fields.is_token_list(prompt):
-            raise RequestRejected(
-                "prompt must be a non-empty string, a list of tokens, or a list of either",
-                param="prompt",
-            )
-    return tuple(prompt if isinstance(prompt, str) else tuple(prompt) for prompt in prompts)
 
 
 def _parse_messages(

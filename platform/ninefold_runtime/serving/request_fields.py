@@ -154,7 +154,25 @@ def _parse_bounded(
     return int(value) if float not in types else float(value)
 
 
-def is_token_list(value: Any) -> bool:
+def parse_texts_or_tokens(
+    fields: Mapping[str, Any], name: str, *, most: int
+) -> tuple[str | tuple[int, ...], ...]:
+    """A text, a list of token ids, or a list of either."""
+    value: Any = fields.get(name)
+    several = isinstance(value, list) and not _is_token_list(value)
+    found = value if several else [value]
+    if not found or len(found) > most:
+        raise RequestRejected(f"{name} must have from 1 to {most} {name}s", param=name)
+    for each in found:
+        if not (isinstance(each, str) and each) and not _is_token_list(each):
+            raise RequestRejected(
+                f"{name} must be a non-empty string, a list of tokens, or a list of either",
+                param=name,
+            )
+    return tuple(each if isinstance(each, str) else tuple(each) for each in found)
+
+
+def _is_token_list(value: Any) -> bool:
     """Whether the value is a non-empty list of token ids."""
     return (
         isinstance(value, list)

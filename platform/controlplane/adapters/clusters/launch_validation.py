@@ -8,10 +8,12 @@ other brace.
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
+from controlplane.domain.common.reasons import Reason
 from controlplane.ports.clusters import LaunchRefused, ObservedNode
 from controlplane.ports.launches import InputArtifact, Launch, LaunchRole
 
@@ -174,6 +176,26 @@ def _check_ports_in_files(launch: Launch) -> None:
                     port=port,
                     replicas=replicas.get(port, 0),
                 )
+
+
+RUNTIME_PACKAGE = "ninefold_runtime"
+
+
+def runtime_source() -> Path:
+    """The folder of the runtime package.
+
+    :raises FileNotFoundError: if it is not installed beside the control plane.
+    """
+    spec = importlib.util.find_spec(RUNTIME_PACKAGE)
+    if spec is None or spec.origin is None:
+        raise FileNotFoundError(
+            Reason(
+                "launch.environment.package_missing",
+                "the package {package} is not installed with the control plane",
+                package=RUNTIME_PACKAGE,
+            )
+        )
+    return Path(spec.origin).parent
 
 
 _PLACEHOLDER = re.compile(r"\{(work|inputs|python|index|leader|port:[a-z0-9-]{1,63})\}")

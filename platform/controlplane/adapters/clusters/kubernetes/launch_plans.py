@@ -8,7 +8,6 @@ the version that rendered their spec, no image has to be rebuilt, and two versio
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import io
 import json
 import re
@@ -18,13 +17,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Self
 
 from controlplane.adapters.clusters.kubernetes import object_names
 from controlplane.adapters.clusters.kubernetes.cluster_profile import ClusterProfile
 from controlplane.adapters.clusters.kubernetes.inventory import NodeCard
-from controlplane.domain.common.reasons import Reason
+from controlplane.adapters.clusters.launch_validation import RUNTIME_PACKAGE, runtime_source
 from controlplane.ports.chips import VendorPodSettings
 from controlplane.ports.clusters import LaunchRefused
 from controlplane.ports.launches import AUTHORITIES_FILE, Launch, LaunchRole
@@ -197,7 +195,6 @@ def config_map_key(path: str) -> str:
     return "file." + re.sub(r"[^A-Za-z0-9._-]", lambda found: f"_{ord(found[0]):x}_", path)
 
 
-_PACKAGE = "ninefold_runtime"
 #: Archives of one content are equal to the byte.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -212,21 +209,12 @@ class RuntimeArchive:
 @cache
 def runtime_archive() -> RuntimeArchive:
     """:raises FileNotFoundError: if the package is not installed beside the control plane."""
-    spec = importlib.util.find_spec(_PACKAGE)
-    if spec is None or spec.origin is None:
-        raise FileNotFoundError(
-            Reason(
-                "launch.environment.package_missing",
-                "the package {package} is not installed with the control plane",
-                package=_PACKAGE,
-            )
-        )
-    source = Path(spec.origin).parent
+    source = runtime_source()
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for path in sorted(source.rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
-                entry = zipfile.ZipInfo(f"{_PACKAGE}/{path.relative_to(source)}", _EPOCH)
+                entry = zipfile.ZipInfo(f"{RUNTIME_PACKAGE}/{path.relative_to(source)}", _EPOCH)
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 archive.writestr(entry, path.read_bytes())
     content = buffer.getvalue()

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import importlib.util
 import os
 import re
 import secrets
@@ -30,9 +29,10 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from controlplane.adapters.clusters.launch_validation import RUNTIME_PACKAGE, runtime_source
 from controlplane.adapters.clusters.local import job_accounts
 from controlplane.adapters.clusters.local.launch_folders import LocalClusterFolder
-from controlplane.domain.common.reasons import Reason, ReasonedError
+from controlplane.domain.common.reasons import ReasonedError
 from controlplane.domain.common.resources import GIB, MIB, format_bytes
 from controlplane.ports.launches import EngineEnvironment
 from process_supervision.files import try_lock
@@ -285,15 +285,12 @@ def uv_variables(environment: Mapping[str, str]) -> dict[str, str]:
     return variables | {"UV_NO_PROGRESS": "1", "UV_PYTHON_DOWNLOADS": "never", "NO_COLOR": "1"}
 
 
-_PACKAGE = "ninefold_runtime"
-
-
 def ensure_runtime_package(*, engines: Path) -> Path:
     """The folder to put on ``PYTHONPATH``; copied there first if need be.
 
     :raises OSError: if there is no room for the copy; nothing partial stays behind.
     """
-    source = _runtime_source()
+    source = runtime_source()
     files = sorted(
         path
         for path in source.rglob("*")
@@ -309,24 +306,11 @@ def ensure_runtime_package(*, engines: Path) -> Path:
     return copy
 
 
-def _runtime_source() -> Path:
-    spec = importlib.util.find_spec(_PACKAGE)
-    if spec is None or spec.origin is None:
-        raise FileNotFoundError(
-            Reason(
-                "launch.environment.package_missing",
-                "the package {package} is not installed with the control plane",
-                package=_PACKAGE,
-            )
-        )
-    return Path(spec.origin).parent
-
-
 def _copy_files(files: list[Path], *, source: Path, destination: Path) -> None:
     staging = destination.with_name(f".{destination.name}.{secrets.token_hex(4)}")
     try:
         for path in files:
-            target = staging / _PACKAGE / path.relative_to(source)
+            target = staging / RUNTIME_PACKAGE / path.relative_to(source)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
             target.chmod(0o644)
