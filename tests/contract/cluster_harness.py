@@ -13,11 +13,11 @@ from typing import Any, Protocol
 from controlplane.adapters.clusters.kubernetes import KubernetesCluster
 from controlplane.adapters.clusters.local import LocalCluster
 from controlplane.adapters.clusters.simulated import SimulatedCluster
+from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.simulation.run_profiles import PREFIX
 from controlplane.ports.clusters import ClusterAdapter, ObservedLaunch, ReplicaPhase
 from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole
 from tests.contract.waiting import until
-from tests.fakes.clusters import FakeCluster
 from tests.kubernetes import images
 
 #: Where every harness runs its work; the test cluster calls its node so.

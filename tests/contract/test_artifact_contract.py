@@ -12,9 +12,9 @@ import pytest
 
 from controlplane.adapters.artifacts.filesystem import FilesystemArtifacts
 from controlplane.adapters.artifacts.s3 import S3Artifacts
+from controlplane.adapters.fakes.in_memory import MemoryArtifacts
 from controlplane.ports.artifacts import ArtifactError, ArtifactStore, BlobMissing
 from tests import s3_servers
-from tests.fakes.in_memory import MemoryArtifacts
 
 CONTENT = b"weights" * 1000
 DIGEST = f"sha256:{hashlib.sha256(CONTENT).hexdigest()}"

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from controlplane.adapters.fakes.in_memory import MemoryOutbound, RecordedCall
 from controlplane.adapters.outbound_http import HttpOutbound
 from controlplane.domain.outbound.egress import Address, EgressPolicy, EgressRefused
 from controlplane.ports.outbound_http import OutboundFailed, OutboundHttpClient
 from tests.contract.web_servers import Request, WebServer, make_certificate, web_server
-from tests.fakes.in_memory import MemoryOutbound, RecordedCall
 
 LOOPBACK = IPv4Address("127.0.0.1")
 NAMES: dict[str, tuple[Address, ...]] = {

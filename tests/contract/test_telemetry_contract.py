@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from controlplane.adapters.fakes.in_memory import MemoryTelemetry
 from controlplane.adapters.outbound_http import HttpOutbound
 from controlplane.adapters.telemetry.exporter import ExporterTelemetry
 from controlplane.adapters.telemetry.prometheus import PrometheusTelemetry
@@ -25,7 +26,6 @@ from controlplane.ports.telemetry import (
     TelemetrySource,
 )
 from tests.contract.web_servers import WebServer, web_server
-from tests.fakes.in_memory import MemoryTelemetry
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LABELS = 'gpu="1",UUID="GPU-1b",device="nvidia1",modelName="NVIDIA H800",Hostname="n1"'

@@ -12,6 +12,7 @@ from django.utils import timezone
 from controlplane.adapters.clusters.volcano.scheduler_configuration import (
     check_scheduler_configuration,
 )
+from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import (
     CheckVerdict,
@@ -23,7 +24,6 @@ from controlplane.ports.clusters import (
     NodeInspection,
     NodePod,
 )
-from tests.fakes.clusters import FakeCluster
 
 _CHECKS = (
     ("api", CheckVerdict.PASSED, "the API server answers; it is v1.34.2", ""),

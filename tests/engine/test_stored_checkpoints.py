@@ -10,13 +10,13 @@ from pytest_django.live_server_helper import LiveServer
 
 from apps.jobs.models import Attempt, AttemptCheckpoint
 from apps.jobs.selectors import attempt_token, latest_attempt
+from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.ports.engines import EngineTask
 from ninefold_runtime import checkpoints
 from ninefold_runtime.exit_codes import ExitCode
 from tests import s3_servers
 from tests.contract.waiting import until
 from tests.engine.conftest import SMALL, Start, complete_spec
-from tests.fakes.clusters import FakeCluster
 from tests.integration.company import Company
 from tests.integration.founding import committed_company, installation
 from tests.s3_servers import s3_url

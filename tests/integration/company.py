@@ -36,6 +36,7 @@ from apps.quotas import reconcilers as scheduling
 from apps.quotas.models import Entitlement, Queue
 from apps.serving import reconcilers as serving_controllers
 from apps.workflows import reconcilers as workflow_controllers
+from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, SpecField
@@ -52,7 +53,6 @@ from controlplane.ports.launches import (
     ReadinessProbe,
 )
 from tests.databases import RecordedRows
-from tests.fakes.clusters import FakeCluster
 
 ENGINE = "plain"
 

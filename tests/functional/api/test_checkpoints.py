@@ -23,6 +23,7 @@ from apps.jobs.selectors import attempt_token, latest_attempt
 from apps.jobs.services.secret_variables import RETRY_RETENTION
 from apps.models.selectors import artifact_store
 from apps.models.selectors.storage import digests_referenced, storage_usage_by_team
+from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.jobs.lifecycle import AttemptState
 from controlplane.domain.storage.team_storage import StorageKind
@@ -34,7 +35,6 @@ from ninefold_runtime.report import ReportAddress, Reporter
 from ninefold_runtime.weight_cache import InputUnavailable
 from tests import s3_servers
 from tests.contract.waiting import until
-from tests.fakes.clusters import FakeCluster
 from tests.functional.api import test_attempts
 from tests.functional.api.callers import API, problem
 from tests.functional.api.test_attempts import described

@@ -13,8 +13,8 @@ from django.test import Client
 from apps.accounts.models import User
 from apps.fleet import selectors
 from apps.fleet.models import Cluster
+from controlplane.adapters.fakes.clusters import FakeCluster
 from tests import factories
-from tests.fakes.clusters import FakeCluster
 
 
 @pytest.fixture(autouse=True)

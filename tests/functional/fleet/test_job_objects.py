@@ -11,8 +11,8 @@ from apps.fleet.models import Cluster
 from apps.jobs.models import Attempt
 from apps.jobs.reconcilers import launches
 from apps.quotas.models import Claim
+from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.ports.clusters import ClusterEvent, ClusterObject
-from tests.fakes.clusters import FakeCluster
 from tests.functional.fleet.conftest import text
 from tests.functional.fleet.test_removing import worked
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from apps.fleet import selectors
 from apps.fleet.models import Cluster, Node
+from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.common.permissions import TeamRole
 from controlplane.ports.clusters import (
     CheckVerdict,
@@ -22,7 +23,6 @@ from controlplane.ports.clusters import (
     NodePod,
 )
 from tests import factories
-from tests.fakes.clusters import FakeCluster
 from tests.functional.fleet.conftest import text
 
 VIEW = NodeInspection(

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from apps.fleet.models import Cluster
-from tests.fakes.clusters import FakeCluster
+from controlplane.adapters.fakes.clusters import FakeCluster
 
 BODY: dict[str, Any] = {
     "name": "west",

@@ -22,10 +22,10 @@ from apps.fleet.management.commands.watch_clusters import IntervalThrottle, clus
 from apps.fleet.models import Cluster
 from apps.fleet.services import clusters as services
 from apps.fleet.services.clusters import LEASE
+from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.leases import LeaderLease, hold_leader_lease, lease_holder
 from controlplane.ports import adapter_registry
-from tests.fakes.clusters import FakeCluster
 
 WITHIN = 120.0
 ROOT = Path(__file__).parents[3]

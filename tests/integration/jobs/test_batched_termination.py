@@ -16,11 +16,11 @@ from apps.jobs.models import Attempt, Job
 from apps.jobs.reconcilers import attempt_context, attempt_termination, attempts
 from apps.quotas import services as quotas
 from apps.quotas.models import Claim
+from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.jobs.lifecycle import AttemptState, JobState
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.persistence.leases import lease_rows
 from controlplane.ports.clusters import ExitCause, LogChunk, ObservedLaunch
-from tests.fakes.clusters import FakeCluster
 from tests.integration.company import Company
 from tests.integration.jobs.records import claim_of, transition_events
 

@@ -12,10 +12,10 @@ from apps.jobs.reconcilers.attempts import attempts_reconcile
 from apps.jobs.services.attempt_termination import MAX_LOST_ATTEMPTS
 from apps.models.models import Artifact, ModelVersion
 from apps.quotas.models import Claim
+from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.jobs.lifecycle import AttemptState, JobState
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.ports.clusters import ExitCause
-from tests.fakes.clusters import FakeCluster
 from tests.integration.company import Company
 from tests.integration.jobs.records import claim_of
 

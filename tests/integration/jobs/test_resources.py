@@ -14,13 +14,13 @@ from apps.jobs.services import JobRequest, SpecRefused
 from apps.jobs.services.resource_resolution import default_engine_for_task, expand_chip_names
 from apps.quotas.models import Claim
 from apps.quotas.selectors import snapshots
+from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.common.resources import GIB, Bytes, Millicpu, Resources
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.quotas.claims import GangShape
 from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import ObservedCard, ObservedNode
 from controlplane.ports.engines import EngineTask
-from tests.fakes.clusters import FakeCluster
 from tests.integration.company import Company
 
 QWEN2_7B = {

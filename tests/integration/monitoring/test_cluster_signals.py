@@ -14,6 +14,7 @@ from apps.fleet.models import Cluster
 from apps.monitoring.models import Fault
 from apps.monitoring.reconcilers import health
 from apps.monitoring.reconcilers.health import REMINDED_AFTER, cluster_signals_sync
+from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.outbox.models import OutboxMessage
 from controlplane.ports.clusters import (
@@ -23,7 +24,6 @@ from controlplane.ports.clusters import (
     UnreadableSource,
 )
 from tests.contract.waiting import until
-from tests.fakes.clusters import FakeCluster
 from tests.integration.monitoring.wards import NOON, ward
 
 pytestmark = pytest.mark.django_db

@@ -20,11 +20,11 @@ from apps.monitoring.services.isolations import (
 )
 from apps.notifications.models import Event, Notification
 from apps.quotas.models import Claim
+from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.alerts.notifications import NotificationKind
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.ports.clusters import ClusterUnavailable
-from tests.fakes.clusters import FakeCluster
 from tests.integration.company import Company
 from tests.integration.founding import company, installation
 from tests.integration.monitoring.burn_in_runs import burned_in, card_at, engine, isolated, turn

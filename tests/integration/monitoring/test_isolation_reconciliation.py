@@ -15,11 +15,11 @@ from apps.monitoring.reconcilers.isolations import isolation_taints_reconcile, i
 from apps.monitoring.services.burn_ins import BurnInResult, burn_in_end
 from apps.monitoring.services.faults import signals_record
 from apps.monitoring.services.isolations import isolations_release, isolations_request
+from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.health.isolations import IsolationState
 from controlplane.persistence.models import Lease
 from controlplane.ports.clusters import TaintableCluster
-from tests.fakes.clusters import FakeCluster
 from tests.integration.company import Company
 from tests.integration.founding import company, installation
 from tests.integration.monitoring.wards import card, seconds_later, sign, ward

@@ -18,11 +18,11 @@ from apps.quotas.models import Allocation, Claim, Defragmentation, Nomination
 from apps.quotas.reconcilers.defragmentation import defragmentation_reconcile
 from apps.quotas.selectors.free_capacity import fleet_fragmentation
 from apps.quotas.services import defragmentation as services
+from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.domain.scheduling.defragmentation_runs import DefragmentationPurpose
 from tests import factories
-from tests.fakes.clusters import FakeCluster
 from tests.integration.company import Company
 
 pytestmark = pytest.mark.django_db

@@ -19,12 +19,12 @@ from apps.quotas.services.queue_tree_files import tree_edit_from_yaml
 from apps.quotas.services.queue_trees import queue_tree_apply
 from config.tasks import TOPICS, queue_subscribed_tasks
 from controlplane.adapters.clusters.volcano import VolcanoCluster
+from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.queue_documents import Documents
 from controlplane.outbox.models import OutboxMessage
 from controlplane.ports import adapter_registry
 from controlplane.ports.clusters import ClusterUnavailable, QueueSyncingCluster
-from tests.fakes.clusters import FakeCluster
 from tests.integration.company import Company
 
 FILE = "queues: {lab: {cards: {cpu: {guaranteed: 2}}}}"

@@ -10,6 +10,7 @@ from apps.jobs.services import SpecRefused
 from apps.quotas import services as quotas
 from apps.quotas.models import Claim, Queue
 from apps.serving.services import deployments as services
+from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.domain.quotas.queues import QueueState
 from controlplane.domain.serving.lifecycle import (
@@ -18,7 +19,6 @@ from controlplane.domain.serving.lifecycle import (
     DeploymentState,
     ReplicaState,
 )
-from tests.fakes.clusters import FakeCluster
 from tests.integration.company import Company
 from tests.integration.quotas.sharing import Sharing
 from tests.integration.serving.deployments import ready_deployment, replicas_of, start_replicas

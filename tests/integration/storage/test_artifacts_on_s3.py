@@ -18,13 +18,13 @@ from apps.jobs.models import Attempt
 from apps.models.selectors import artifact_store
 from apps.models.selectors.storage import artifact_store_of_kind, digests_referenced
 from apps.models.services.storage_cleanup import GARBAGE_GRACE, garbage_collect
+from controlplane.adapters.fakes.clusters import FakeCluster
 from controlplane.domain.jobs.lifecycle import AttemptState
 from controlplane.ports.artifacts import ArtifactStore
 from controlplane.ports.clusters import ExitCause
 from tests import s3_servers
 from tests.contract.cluster_harness import LocalHarness, ended, python_role
 from tests.contract.waiting import until
-from tests.fakes.clusters import FakeCluster
 from tests.integration.company import Company, model_contents
 from tests.integration.serving.deployments import create, reconcile
 from tests.s3_servers import FaultyProxy, s3_url

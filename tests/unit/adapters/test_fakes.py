@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from controlplane.adapters.fakes.clusters import FakeCluster
+from controlplane.adapters.fakes.in_memory import MemoryArtifacts
 from controlplane.ports.artifacts import StorageFull
 from controlplane.ports.clusters import ClusterUnavailable, ExitCause, ReplicaPhase
 from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole, ReadinessProbe
-from tests.fakes.clusters import FakeCluster
-from tests.fakes.in_memory import MemoryArtifacts
 
 ROLE = LaunchRole(
     name="server",
