@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from apps.quotas.selectors.free_capacity import natural_sort_key, topology_sort_key
 from apps.quotas.selectors.topology import (
-    CLUSTER,
     FLEET,
     NODE,
+    NetworkDomain,
+    add_node,
     card_group_starts,
+    encode_domains,
     encode_run_lengths,
+    number_domains,
 )
 from apps.telemetry.selectors import FRESH
 from controlplane.domain.common.topology import network_domains
@@ -74,51 +77,25 @@ class FleetMapNode(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class FleetMapPart:
-    """The fleet, a cluster, a domain of its network or a node, with what is in it."""
+class FleetMapPart(NetworkDomain):
+    """A domain with its cards by ``FleetMapCardStatus`` and the values of one metric."""
 
-    kind: str
-    name: str
-    #: Names it in an address: ``spine:alpha/s1``; empty for the fleet.
-    key: str
-    parent: FleetMapPart | None = None
-    below: list[FleetMapPart] = field(default_factory=list)
     node: FleetMapNode | None = None
-    uses: Counter[str] = field(default_factory=Counter)
     #: Cards that were measured lately, and the sum and the highest of their values.
     measured: int = 0
     total: float = 0.0
     highest: float | None = None
 
     @property
-    def cards(self) -> int:
-        return self.uses.total()
-
-    @property
     def mean(self) -> float | None:
         """Of the cards that were measured lately; None where none was."""
         return self.total / self.measured if self.measured else None
 
-    @property
-    def trail(self) -> list[FleetMapPart]:
-        """From the fleet down to it."""
-        return [*(self.parent.trail if self.parent else ()), self]
-
-    def every(self) -> Iterator[FleetMapPart]:
-        """It and all below, each before those below it."""
-        yield self
-        for part in self.below:
-            yield from part.every()
-
-    def add_up(self) -> None:
-        """Sum up this part and those below it."""
-        for part in self.below:
-            part.add_up()
-            self.uses.update(part.uses)
-            self.measured += part.measured
-            self.total += part.total
-            if part.highest is not None:
-                self.highest = max(part.highest, self.highest or part.highest)
+    def add_sums(self, domain: Self) -> None:
+        self.measured += domain.measured
+        self.total += domain.total
+        if domain.highest is not None:
+            self.highest = max(domain.highest, self.highest or domain.highest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,8 +190,8 @@ def fleet_map_tree(
     """All parts by key, summed up; the fleet has the empty key; ``by`` None: without metrics."""
     parts = {"": FleetMapPart(kind=FLEET, name="", key="")}
     for node in nodes:
-        above = _innermost_domain(parts, node)
-        part = _child_domain(parts, above, NODE, node.name, node.key)
+        domains = network_domains(node.labels)
+        part = add_node(parts, cluster=node.cluster, domains=domains, name=node.name)
         part.node = node
         part.uses = Counter(node.uses)
         if by is not None:
@@ -236,24 +213,6 @@ def _recent_card_values(node: FleetMapNode, by: HeatMapMetric) -> Sequence[float
     ]
 
 
-def _innermost_domain(parts: dict[str, FleetMapPart], node: FleetMapNode) -> FleetMapPart:
-    """The innermost domain that it is in."""
-    part = _child_domain(parts, parts[""], CLUSTER, node.cluster, f"{CLUSTER}:{node.cluster}")
-    for level, name in network_domains(node.labels).items():
-        part = _child_domain(parts, part, level, name, f"{level}:{node.cluster}/{name}")
-    return part
-
-
-def _child_domain(
-    parts: dict[str, FleetMapPart], parent: FleetMapPart, kind: str, name: str, key: str
-) -> FleetMapPart:
-    found = parts.get(key)
-    if found is None:
-        found = parts[key] = FleetMapPart(kind=kind, name=name, key=key, parent=parent)
-        parent.below.append(found)
-    return found
-
-
 def fleet_map_document(nodes: Sequence[FleetMapNode], *, at: datetime) -> str:
     """The data of the map, as JSON; ``static/js/topology-data.js`` reads it.
 
@@ -262,8 +221,7 @@ def fleet_map_document(nodes: Sequence[FleetMapNode], *, at: datetime) -> str:
     ``heats``, a line of numbers or nulls for each.
     """
     parts = fleet_map_tree(nodes, by=None)
-    domains = [one for one in parts[""].every() if one.kind != NODE]
-    places = {one.key: number for number, one in enumerate(domains)}
+    places = number_domains(parts[""])
     chips: dict[str, int] = {}
     lines = [
         _node_json_line(node, _domain_index_of_node(parts, node, places), chips) for node in nodes
@@ -276,10 +234,7 @@ def fleet_map_document(nodes: Sequence[FleetMapNode], *, at: datetime) -> str:
         "queues": [],
         "teams": [],
         "chips": list(chips),
-        "domains": [
-            [one.kind, one.name, one.key, places[one.parent.key] if one.parent else -1]
-            for one in domains
-        ],
+        "domains": encode_domains(parts[""], places),
     }
     written = json.dumps(head, separators=(",", ":"), ensure_ascii=False)
     return f'{written[:-1]},"nodes":[{",".join(lines)}]}}'

@@ -16,7 +16,6 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import pgettext_lazy
 from django.views.decorators.cache import cache_control
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import etag
@@ -33,21 +32,12 @@ from apps.console.selectors.fleet_map import (
     fleet_map_version,
 )
 from apps.fleet import selectors as fleet
-from apps.quotas.selectors.topology import CLUSTER, FLEET, NODE
+from apps.quotas.web.topology import KIND_LABELS
 from controlplane.web.pages import PageTab, render_page
 from controlplane.web.tables import FilterForm
 
 STATE = "state"
 DEFAULT_HEAT = HeatMapMetric.UTILIZATION.value
-KINDS: Mapping[str, str | Promise] = {
-    FLEET: _("fleet"),
-    CLUSTER: _("cluster"),
-    "superpod": _("superpod"),
-    "spine": _("spine"),
-    "leaf": pgettext_lazy("network", "leaf"),
-    "rack": _("rack"),
-    NODE: _("node"),
-}
 USES: Mapping[FleetMapCardStatus, Promise] = {
     FleetMapCardStatus.HELD: _("allocated"),
     FleetMapCardStatus.FREE: _("free"),
@@ -127,7 +117,7 @@ def fleet_map(request: AuthenticatedRequest) -> HttpResponse:
     labels = {STATE: _("State"), **{one.value: scale.label for one, scale in SCALES.items()}}
     context: dict[str, Any] = {
         "here": here,
-        "kind": KINDS.get(here.kind, here.kind),
+        "kind": KIND_LABELS.get(here.kind, here.kind),
         "trail": [_map_row(part, by, filters) for part in here.trail[:-1]],
         "rows": [_map_row(part, by, filters, heat=heat) for part in here.below],
         "by": by,
@@ -169,7 +159,7 @@ def _map_row(
     unit = SCALES[heat].unit if heat else ""
     return FleetMapRow(
         part=part,
-        kind=KINDS.get(part.kind, part.kind),
+        kind=KIND_LABELS.get(part.kind, part.kind),
         href=_map_url(part, by, filters),
         mean="" if part.mean is None else f"{part.mean:,.1f}{unit}",
         highest="" if part.highest is None else f"{part.highest:,.0f}{unit}",

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self, TypeVar
 
 from apps.accounts import selectors as accounts
 from apps.accounts.models import Team
@@ -44,31 +44,81 @@ class TopologyDomainNotFound(LookupError):
 
 
 @dataclass(slots=True, kw_only=True)
-class TopologyDomain:
-    """The fleet, a cluster, a domain of its network or a node, with what is in it."""
+class NetworkDomain:
+    """The fleet, a cluster, a domain of its network or a node."""
 
     #: ``fleet``, ``cluster``, a level such as ``spine``, or ``node``.
     kind: str
     name: str
     #: Identifies it in URLs: ``spine:alpha/s1``; empty for the fleet.
     key: str
-    parent: TopologyDomain | None = None
-    below: list[TopologyDomain] = field(default_factory=list)
+    parent: Self | None = None
+    below: list[Self] = field(default_factory=list)
+    #: Cards by their use.
+    uses: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def cards(self) -> int:
+        return self.uses.total()
+
+    @property
+    def trail(self) -> list[Self]:
+        """From the fleet down to it."""
+        return [*(self.parent.trail if self.parent else ()), self]
+
+    def walk(self) -> Iterator[Self]:
+        """The domain and all below, in depth-first order."""
+        yield self
+        for domain in self.below:
+            yield from domain.walk()
+
+    def add_up(self) -> None:
+        """Compute the sums of the domain and those below."""
+        for domain in self.below:
+            domain.add_up()
+            self.uses.update(domain.uses)
+            self.add_sums(domain)
+
+    def add_sums(self, domain: Self) -> None:
+        """Add the other sums of a domain below."""
+
+
+D = TypeVar("D", bound=NetworkDomain)
+
+
+def add_node(tree: dict[str, D], *, cluster: str, domains: Mapping[str, str], name: str) -> D:
+    """The node in the tree of domains by key, with the domains above it added where they are missing.
+
+    :param tree: has the fleet, under the empty key.
+    :param domains: of its network, by level, from the outermost.
+    """
+    levels = [
+        (CLUSTER, cluster, f"{CLUSTER}:{cluster}"),
+        *((level, one, f"{level}:{cluster}/{one}") for level, one in domains.items()),
+        (NODE, name, f"{NODE}:{cluster}/{name}"),
+    ]
+    domain = tree[""]
+    for kind, own_name, key in levels:
+        if key not in tree:
+            tree[key] = type(domain)(kind=kind, name=own_name, key=key, parent=domain)
+            domain.below.append(tree[key])
+        domain = tree[key]
+    return domain
+
+
+@dataclass(slots=True, kw_only=True)
+class TopologyDomain(NetworkDomain):
+    """A domain with its allocated and free cards by ``CardUse``."""
+
     #: Only of a node.
     occupancy: NodeOccupancy | None = None
     nodes: int = 0
     #: Idle nodes.
     whole: int = 0
-    #: Cards by ``CardUse``.
-    uses: Counter[str] = field(default_factory=Counter)
     #: Fragmented cards, averaged over typical requests.
     fragments: float = 0.0
     #: The most free cards of one node.
     largest: int = 0
-
-    @property
-    def cards(self) -> int:
-        return self.uses.total()
 
     @property
     def allocated(self) -> int:
@@ -91,26 +141,11 @@ class TopologyDomain:
         """Fragments in percent of the free cards."""
         return round(100 * self.fragments / self.free) if self.free else 0
 
-    @property
-    def trail(self) -> list[TopologyDomain]:
-        """From the fleet down to it."""
-        return [*(self.parent.trail if self.parent else ()), self]
-
-    def walk(self) -> Iterator[TopologyDomain]:
-        """The domain and all below, in depth-first order."""
-        yield self
-        for domain in self.below:
-            yield from domain.walk()
-
-    def add_up(self) -> None:
-        """Compute the sums of the domain and those below."""
-        for domain in self.below:
-            domain.add_up()
-            self.nodes += domain.nodes
-            self.whole += domain.whole
-            self.uses.update(domain.uses)
-            self.fragments += domain.fragments
-            self.largest = max(self.largest, domain.largest)
+    def add_sums(self, domain: Self) -> None:
+        self.nodes += domain.nodes
+        self.whole += domain.whole
+        self.fragments += domain.fragments
+        self.largest = max(self.largest, domain.largest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,20 +255,10 @@ def _domain_tree(
 ) -> tuple[TopologyDomain, dict[str, TopologyDomain]]:
     root = TopologyDomain(kind=FLEET, name="", key="")
     by_key = {"": root}
-
-    def below(parent: TopologyDomain, kind: str, name: str, key: str) -> TopologyDomain:
-        found = by_key.get(key)
-        if found is None:
-            found = by_key[key] = TopologyDomain(kind=kind, name=name, key=key, parent=parent)
-            parent.below.append(found)
-        return found
-
     for occupancy in occupancies:
-        cluster = occupancy.cluster
-        domain = below(root, CLUSTER, cluster, f"{CLUSTER}:{cluster}")
-        for level, name in occupancy.domains.items():
-            domain = below(domain, level, name, f"{level}:{cluster}/{name}")
-        node = below(domain, NODE, occupancy.name, f"{NODE}:{cluster}/{occupancy.name}")
+        node = add_node(
+            by_key, cluster=occupancy.cluster, domains=occupancy.domains, name=occupancy.name
+        )
         node.occupancy = occupancy
         node.nodes = 1
         node.whole = int(occupancy.opening.whole)
@@ -269,7 +294,7 @@ def topology_document(topology: FleetTopology) -> dict[str, Any]:
       where the reader may not know them.
     """
     domains = [one for one in topology.root.walk() if one.kind != NODE]
-    places = {one.key: number for number, one in enumerate(domains)}
+    places = number_domains(topology.root)
     claims = allocated_claims()
     chips, numbers = _ValueNumbering(), _ValueNumbering()
     nodes = [
@@ -281,16 +306,27 @@ def topology_document(topology: FleetTopology) -> dict[str, Any]:
     queues, teams = _ValueNumbering(), _ValueNumbering()
     written = [_encode_claim(topology, claims[pk], queues, teams) for pk in numbers]
     return {
-        "domains": [
-            [one.kind, one.name, one.key, places[one.parent.key] if one.parent else -1]
-            for one in domains
-        ],
+        "domains": encode_domains(topology.root, places),
         "nodes": nodes,
         "claims": written,
         "chips": list(chips),
         "queues": [topology.queues[pk] for pk in queues],
         "teams": [topology.teams[pk] for pk in teams],
     }
+
+
+def number_domains(root: NetworkDomain) -> dict[str, int]:
+    """The number of each domain above nodes in the document, by key."""
+    domains = (one for one in root.walk() if one.kind != NODE)
+    return {one.key: number for number, one in enumerate(domains)}
+
+
+def encode_domains(root: NetworkDomain, places: Mapping[str, int]) -> list[list[Any]]:
+    return [
+        [one.kind, one.name, one.key, places[one.parent.key] if one.parent else -1]
+        for one in root.walk()
+        if one.key in places
+    ]
 
 
 def _encode_node(
