@@ -285,24 +285,18 @@ def _cluster_checks_failed_problem(error: ClusterChecksFailed) -> ProblemDetails
     return ProblemDetails(status=422, code="cluster-unfit", detail=str(error), errors=errors)
 
 
-@problem_translator(ClusterInUse)
-def _cluster_in_use_problem(error: ClusterInUse) -> ProblemDetails:
-    return ProblemDetails(
-        status=409,
-        code="cluster-occupied",
-        detail=str(error),
-        extensions={"occupants": list(error.occupants)},
-    )
-
-
-@problem_translator(ClusterHasIsolatedNodes)
-def _isolated_nodes_problem(error: ClusterHasIsolatedNodes) -> ProblemDetails:
-    return ProblemDetails(
-        status=409,
-        code="cluster-marked",
-        detail=str(error),
-        extensions={"nodes": list(error.nodes)},
-    )
+register_problem(
+    ClusterInUse,
+    code="cluster-occupied",
+    status=409,
+    extensions=lambda error: {"occupants": list(error.occupants)},
+)
+register_problem(
+    ClusterHasIsolatedNodes,
+    code="cluster-marked",
+    status=409,
+    extensions=lambda error: {"nodes": list(error.nodes)},
+)
 
 
 KINDS = [(one.value, one.value) for one in ComponentKind]

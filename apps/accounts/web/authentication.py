@@ -10,9 +10,13 @@ from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth import views as auth
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.forms import PasswordResetForm, SetPasswordForm
+from django.core.mail import send_mail
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
+from django.template.loader import render_to_string
 from django.urls import reverse_lazy
+from django.utils import translation
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.views import i18n
 from django.views.decorators.http import require_POST
@@ -42,6 +46,16 @@ class PasswordLoginView(auth.LoginView):
 def mail_is_configured() -> bool:
     """Whether a letter would leave this machine."""
     return bool(settings.NINEFOLD_EMAIL_FROM)
+
+
+def send_email(
+    user: User, *, to: str, subject: Promise, template: str, context: dict[str, Any]
+) -> bool:
+    """Whether the mail server accepted the message, which is in the language of the account."""
+    with translation.override(user.language or settings.LANGUAGE_CODE):
+        text = render_to_string(f"accounts/{template}", {"person": user, **context})
+        title = str(subject)
+    return bool(send_mail(title, text, settings.NINEFOLD_EMAIL_FROM, [to], fail_silently=True))
 
 
 class PasswordChangeView(auth.PasswordChangeView):

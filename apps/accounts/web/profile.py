@@ -10,12 +10,10 @@ from django.contrib import messages
 from django.contrib.auth import authenticate, update_session_auth_hash
 from django.contrib.auth.decorators import login_required
 from django.core import signing
-from django.core.mail import send_mail
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.template.loader import render_to_string
 from django.urls import reverse
-from django.utils import timezone, translation
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
@@ -24,7 +22,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from apps.accounts import selectors, services
 from apps.accounts.models import PersonalToken, User
 from apps.accounts.services.users import PROFILE_FIELDS
-from apps.accounts.web.authentication import mail_is_configured
+from apps.accounts.web.authentication import mail_is_configured, send_email
 from apps.accounts.web.forms import ProfileForm, TokenForm, token_lifetime_from_choice
 from apps.accounts.web.http_requests import AuthenticatedRequest, absolute_url
 from apps.accounts.web.role_labels import SCOPE_LABELS, role_labels, scope_descriptions
@@ -173,9 +171,9 @@ def _request_email_change(request: AuthenticatedRequest, form: EmailForm) -> boo
     link = absolute_url(
         request, reverse("email-change-confirm", args=[_email_link_token(user, email)])
     )
-    context = {"person": user, "link": link, "hours": LINK_HOURS}
-    if not _send_email(
-        user, email, subject=_SUBJECT, template="email_change_mail.txt", context=context
+    context = {"link": link, "hours": LINK_HOURS}
+    if not send_email(
+        user, to=email, subject=_SUBJECT, template="email_change_mail.txt", context=context
     ):
         form.add_error(None, _("The mail server did not accept the message. Nothing was changed."))
         return False
@@ -184,16 +182,6 @@ def _request_email_change(request: AuthenticatedRequest, form: EmailForm) -> boo
 
 _SUBJECT = gettext_lazy("Confirm your new e-mail address at Ninefold")
 _NOTICE_SUBJECT = gettext_lazy("Your e-mail address at Ninefold was changed")
-
-
-def _send_email(
-    user: User, to: str, *, subject: Any, template: str, context: dict[str, Any]
-) -> bool:
-    """Whether the mail server accepted it. In the language of the account."""
-    with translation.override(user.language or settings.LANGUAGE_CODE):
-        text = render_to_string(f"accounts/{template}", context)
-        title = str(subject)
-    return bool(send_mail(title, text, settings.NINEFOLD_EMAIL_FROM, [to], fail_silently=True))
 
 
 def _email_link_salt(user: User) -> str:
@@ -234,13 +222,12 @@ def email_change_confirm(request: AuthenticatedRequest, token: str) -> HttpRespo
             return render(request, "accounts/email_change_confirm.html", context, status=409)
         update_session_auth_hash(request, user)
         if old:
-            notice = {"person": user, "email": email}
-            _send_email(
+            send_email(
                 user,
-                old,
+                to=old,
                 subject=_NOTICE_SUBJECT,
                 template="email_change_notice.txt",
-                context=notice,
+                context={"email": email},
             )
         messages.success(
             request, _("The e-mail was changed; other browsers have to sign in again.")

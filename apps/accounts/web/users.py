@@ -8,13 +8,10 @@ from axes.models import AccessAttempt
 from django import forms
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
-from django.core.mail import send_mail
 from django.db.models import QuerySet
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
-from django.template.loader import render_to_string
 from django.urls import reverse
-from django.utils import translation
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
@@ -22,7 +19,7 @@ from django.views.decorators.http import require_POST
 from apps.accounts import selectors, services
 from apps.accounts.models import Membership, Team, User
 from apps.accounts.services import UserChangeRefused
-from apps.accounts.web.authentication import mail_is_configured
+from apps.accounts.web.authentication import mail_is_configured, send_email
 from apps.accounts.web.forms import CompanyRolesForm, NewUserForm
 from apps.accounts.web.http_requests import AuthenticatedRequest, absolute_url
 from apps.accounts.web.role_labels import company_role_labels, role_descriptions, role_labels
@@ -163,6 +160,9 @@ def create_invitation(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     return _invitation_page(request, _user_or_404(request, uid))
 
 
+_SUBJECT = gettext_lazy("Your account at Ninefold")
+
+
 def _invitation_page(request: AuthenticatedRequest, row: User) -> HttpResponse:
     try:
         uidb64, token = services.create_password_invitation(user=row, actor=request.user)
@@ -170,19 +170,16 @@ def _invitation_page(request: AuthenticatedRequest, row: User) -> HttpResponse:
         context = _user_context(request, row, refusal=str(refusal))
         return render(request, "accounts/user.html", context, status=409)
     link = absolute_url(request, reverse("password-set", args=[uidb64, token]))
-    mailed = mail_is_configured() and bool(row.email) and _send_invitation(row, link)
+    mailed = (
+        mail_is_configured()
+        and bool(row.email)
+        and send_email(
+            row, to=row.email, subject=_SUBJECT, template="invite_mail.txt", context={"link": link}
+        )
+    )
     return render(
         request, "accounts/user.html", _user_context(request, row, link=link, mailed=mailed)
     )
-
-
-def _send_invitation(row: User, link: str) -> bool:
-    """Whether the mail server took it. In their language; in the product's while they have chosen none."""
-    with translation.override(row.language or settings.LANGUAGE_CODE):
-        subject = _("Your account at Ninefold")
-        text = render_to_string("accounts/invite_mail.txt", {"person": row, "link": link})
-    sent = send_mail(subject, text, settings.NINEFOLD_EMAIL_FROM, [row.email], fail_silently=True)
-    return bool(sent)
 
 
 _action = row_action_view(load=_user_or_404, page="person", refusals=(UserChangeRefused,))

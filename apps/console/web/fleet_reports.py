@@ -2,29 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import datetime
-
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponseBase
 from django.shortcuts import render
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
 
 from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.console.selectors.fleet_reports import (
     IDLE_FOR,
-    IdleAllocationRow,
     VendorConcentration,
     idle_allocation_rows,
     vendor_concentration_of,
 )
 from apps.monitoring.selectors.fleet_counts import chip_pools, sum_card_counts
 from apps.telemetry.selectors import IDLE
-from controlplane.web import downloads
+from controlplane.web.tables import TableColumn, csv_table
 
 #: Claims that the page shows; the CSV has all.
 MOST_SHOWN = 200
+
+IDLE_COLUMNS = (
+    TableColumn(key="team", label=lazy("Team")),
+    TableColumn(key="queue", label=lazy("Queue")),
+    TableColumn(key="name", label=lazy("Workloads")),
+    TableColumn(key="chips", label=lazy("Chip"), csv=lambda row: " ".join(row.chips)),
+    TableColumn(key="clusters", label=lazy("Cluster"), csv=lambda row: " ".join(row.clusters)),
+    TableColumn(key="idle", label=lazy("Idle cards"), csv=lambda row: len(row.idle)),
+    TableColumn(key="held", label=lazy("Allocated cards")),
+    TableColumn(
+        key="since",
+        label=lazy("Idle since"),
+        csv=lambda row: row.since.isoformat(timespec="seconds"),
+    ),
+    TableColumn(
+        key="card_hours", label=lazy("Card-hours"), csv=lambda row: round(row.card_hours, 2)
+    ),
+)
+VENDOR_COLUMNS = (
+    TableColumn(key="title", label=lazy("Vendor")),
+    TableColumn(
+        key="card_hours", label=lazy("Card-hours"), csv=lambda row: round(row.card_hours, 3)
+    ),
+    TableColumn(key="share", label=lazy("Share"), csv=lambda row: round(row.share, 6)),
+    TableColumn(key="serving_cards", label=lazy("Cards in use for serving")),
+    TableColumn(key="deployments", label=lazy("Deployments")),
+)
 
 
 @login_required
@@ -33,21 +57,7 @@ def idle_allocation(request: AuthenticatedRequest) -> HttpResponseBase:
     at = timezone.now()
     rows = idle_allocation_rows(request.user, at=at)
     if request.GET.get("format") == "csv":
-        return downloads.csv_download(
-            filename=f"waste-{at:%Y-%m-%d}.csv",
-            head=[
-                _("Team"),
-                _("Queue"),
-                _("Workloads"),
-                _("Chip"),
-                _("Cluster"),
-                _("Idle cards"),
-                _("Allocated cards"),
-                _("Idle since"),
-                _("Card-hours"),
-            ],
-            lines=_idle_allocation_csv(rows),
-        )
+        return csv_table(rows, columns=IDLE_COLUMNS, filename=f"waste-{at:%Y-%m-%d}.csv")
     counts = sum_card_counts(pool.counts for pool in chip_pools(at=at))
     context = {
         "rows": [{"row": row, "lasted": at - row.since} for row in rows[:MOST_SHOWN]],
@@ -62,25 +72,6 @@ def idle_allocation(request: AuthenticatedRequest) -> HttpResponseBase:
     return render(request, "console/idle_allocation.html", context)
 
 
-def _idle_allocation_csv(rows: Sequence[IdleAllocationRow]) -> Iterator[list[object]]:
-    for row in rows:
-        yield [
-            row.team,
-            row.queue,
-            row.name,
-            " ".join(row.chips),
-            " ".join(row.clusters),
-            len(row.idle),
-            row.held,
-            _format_moment(row.since),
-            round(row.card_hours, 2),
-        ]
-
-
-def _format_moment(at: datetime) -> str:
-    return at.isoformat(timespec="seconds")
-
-
 #: Share of the largest vendor above which a warning is shown.
 _MOST, _NEARLY_ALL = 0.5, 0.9
 
@@ -90,17 +81,8 @@ def vendor_concentration(request: AuthenticatedRequest) -> HttpResponseBase:
     """Vendors of the reader's teams; of the company for its administrators."""
     found = vendor_concentration_of(request.user, at=timezone.now())
     if request.GET.get("format") == "csv":
-        return downloads.csv_download(
-            filename=f"exposure-{found.period.first}-{found.period.last}.csv",
-            head=[
-                _("Vendor"),
-                _("Card-hours"),
-                _("Share"),
-                _("Cards in use for serving"),
-                _("Deployments"),
-            ],
-            lines=_concentration_csv(found),
-        )
+        filename = f"exposure-{found.period.first}-{found.period.last}.csv"
+        return csv_table(found.vendors, columns=VENDOR_COLUMNS, filename=filename)
     context = {
         "found": found,
         "vendors": [
@@ -111,17 +93,6 @@ def vendor_concentration(request: AuthenticatedRequest) -> HttpResponseBase:
         "stuck": sum(one.has_no_alternative for one in found.moves),
     }
     return render(request, "console/vendor_concentration.html", context)
-
-
-def _concentration_csv(found: VendorConcentration) -> Iterator[list[object]]:
-    for one in found.vendors:
-        yield [
-            one.title,
-            round(one.card_hours, 3),
-            round(one.share, 6),
-            one.serving_cards,
-            one.deployments,
-        ]
 
 
 def _concentration_summary(found: VendorConcentration) -> str:

@@ -31,17 +31,12 @@ def _dataset_problem(error: DatasetRefused) -> ProblemDetails:
     )
 
 
-@problem_translator(DuplicateUpload)
-def _duplicate_upload_problem(error: DuplicateUpload) -> ProblemDetails:
-    existing = {"uid": error.existing.uid, "name": str(error.existing)}
-    return ProblemDetails(
-        status=409,
-        code="duplicate-upload",
-        detail=str(error),
-        extensions={"existing": existing},
-    )
-
-
+register_problem(
+    DuplicateUpload,
+    code="duplicate-upload",
+    status=409,
+    extensions=lambda error: {"existing": {"uid": error.existing.uid, "name": str(error.existing)}},
+)
 register_problem(ModelRefused, code="model-refused")
 register_problem(HubImportRefused, code="hub-refused")
 register_problem(EgressRefused, code="address-refused")
@@ -52,22 +47,20 @@ register_problem(ChangeRefused, code="change-refused", status=409)
 register_problem(GateOverrideRefused, code="acceptance-refused", status=409)
 
 
-@problem_translator(StorageQuotaExceeded)
-def _storage_quota_exceeded_problem(error: StorageQuotaExceeded) -> ProblemDetails:
-    extensions = {"used": error.use.used, "limit": error.use.limit, "wanted": error.requested}
-    return ProblemDetails(
-        status=409, code="storage-quota-exceeded", detail=str(error), extensions=extensions
-    )
-
-
-@problem_translator(DeletionRefused)
-def _deletion_problem(error: DeletionRefused) -> ProblemDetails:
-    return ProblemDetails(
-        status=409,
-        code="deletion-refused",
-        detail=str(error),
-        extensions={"reasons": list(error.reasons)},
-    )
-
-
+register_problem(
+    StorageQuotaExceeded,
+    code="storage-quota-exceeded",
+    status=409,
+    extensions=lambda error: {
+        "used": error.use.used,
+        "limit": error.use.limit,
+        "wanted": error.requested,
+    },
+)
+register_problem(
+    DeletionRefused,
+    code="deletion-refused",
+    status=409,
+    extensions=lambda error: {"reasons": list(error.reasons)},
+)
 register_problem(ArtifactFileMissing, code="not-found", status=404)

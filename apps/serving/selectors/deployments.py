@@ -240,26 +240,21 @@ def deployments_with_calls(user: accounts.RequestUser, *, at: datetime) -> Query
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaCard:
-    """A card that is allocated to a replica."""
-
-    node: str
-    index: int
-
-
-def replica_cards(replicas: Collection[Replica]) -> dict[str, list[ReplicaCard]]:
-    """The cards allocated to each replica, by the uid of its claim."""
+def replica_locations(replicas: Collection[Replica]) -> dict[str, str]:
+    """The nodes and cards allocated to each replica, ``node-1 · 0, 1``, by the uid of its claim."""
     claims = [replica.claim_uid for replica in replicas if replica.claim_uid]
     rows = (
         Allocation.objects.filter(claim__uid__in=claims, released_at=None)
         .order_by("node__name", "card__index")
         .values_list("claim__uid", "node__name", "card__index")
     )
-    found: dict[str, list[ReplicaCard]] = defaultdict(list)
+    cards: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for claim, node, index in rows:
-        found[claim].append(ReplicaCard(node=node, index=index))
-    return dict(found)
+        cards[claim][node].append(str(index))
+    return {
+        claim: "; ".join(f"{node} · {', '.join(indices)}" for node, indices in nodes.items())
+        for claim, nodes in cards.items()
+    }
 
 
 def replicas_with_logs(deployment: Deployment) -> QuerySet[Replica]:

@@ -13,6 +13,7 @@ from django.http import Http404, HttpResponse, HttpResponseBase, JsonResponse, Q
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
@@ -23,11 +24,11 @@ from apps.serving import selectors
 from apps.serving.models import Deployment, Replica
 from apps.serving.selectors.deployments import (
     ROLLOUT_UNDONE,
-    RevisionRow,
+    RevisionChange,
     RolloutStatus,
     deployment_events,
     deployments_with_calls,
-    replica_cards,
+    replica_locations,
     replicas_with_logs,
     revision_rows,
     rollout_status,
@@ -235,25 +236,9 @@ def _deployment_tabs(found: Deployment, *, current: str) -> list[PageTab]:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaRow:
-    replica: Replica
-    #: ``node-1 · 0, 1``; empty while no card is allocated to it.
-    location: str
-
-
 def _overview_context(request: AuthenticatedRequest, found: Deployment) -> dict[str, Any]:
     replicas = list(selectors.live_replicas(found).order_by("-backend_id", "id"))
-    cards_by_claim = replica_cards(replicas)
-    rows = []
-    for replica in replicas:
-        cards = cards_by_claim.get(replica.claim_uid, [])
-        nodes = dict.fromkeys(card.node for card in cards)
-        locations = [
-            f"{node} · {', '.join(str(card.index) for card in cards if card.node == node)}"
-            for node in nodes
-        ]
-        rows.append(ReplicaRow(replica=replica, location="; ".join(locations)))
+    locations = replica_locations(replicas)
     rollout = rollout_status(found)
     revision = rollout.revision
     return {
@@ -262,7 +247,7 @@ def _overview_context(request: AuthenticatedRequest, found: Deployment) -> dict[
         "undone": _is_undone(rollout),
         "operations": selectors.revision_operations(revision),
         "adapters": list(selectors.revision_adapters(revision)),
-        "replicas": rows,
+        "replicas": [(one, locations.get(one.claim_uid, "")) for one in replicas],
         # All replicas have the same claim shape, so the first pending one stands for the others.
         "claim_uid": next(
             (one.claim_uid for one in replicas[::-1] if one.state == ReplicaState.PENDING), ""
@@ -314,28 +299,19 @@ FIELD_LABELS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelledChange:
-    """A changed setting with its label."""
-
-    label: Any
-    before: Any
-    after: Any
-
-
-def labelled_changes(changes: tuple[Any, ...]) -> list[LabelledChange]:
+def labelled_changes(changes: tuple[RevisionChange, ...]) -> list[dict[str, Any]]:
+    """Changed settings with their labels."""
     return [
-        LabelledChange(
-            label=FIELD_LABELS.get(change.field, change.field.replace("_", " ")),
-            before=change.before,
-            after=change.after,
-        )
+        {
+            "label": FIELD_LABELS.get(change.field, change.field.replace("_", " ")),
+            "before": change.before,
+            "after": change.after,
+        }
         for change in changes
     ]
 
 
 def _revisions_context(_request: AuthenticatedRequest, found: Deployment) -> dict[str, Any]:
-    rows: list[RevisionRow] = list(revision_rows(found))
     return {
         "revisions": [
             {
@@ -345,7 +321,7 @@ def _revisions_context(_request: AuthenticatedRequest, found: Deployment) -> dic
                 "changes": labelled_changes(row.changes),
                 "rollback_changes": labelled_changes(row.rollback_changes),
             }
-            for position, row in enumerate(rows)
+            for position, row in enumerate(revision_rows(found))
         ]
     }
 
@@ -420,7 +396,7 @@ _TAB_CONTEXTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageSeries:
-    name: str
+    name: Promise
     value: Callable[[CallStatistics], float | None]
     dash: str = ""
 
@@ -428,62 +404,61 @@ class UsageSeries:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageChart:
     series: tuple[UsageSeries, ...]
-    label: str
+    label: Promise
     unit: str = ""
     kind: str = "line"
 
 
-def _find_chart(name: str) -> UsageChart:
-    if name == "calls":
-        return UsageChart(
-            series=(
-                UsageSeries(name=_("completed"), value=lambda one: one.calls - one.failed),
-                UsageSeries(name=_("failed"), value=lambda one: one.failed),
-            ),
-            label=_("calls"),
-            kind="bar",
-        )
-    if name == "tokens":
-        return UsageChart(
-            series=(
-                UsageSeries(name=_("input"), value=lambda one: one.input_tokens),
-                UsageSeries(name=_("output"), value=lambda one: one.output_tokens),
-            ),
-            label=_("tokens"),
-            kind="bar",
-        )
-    if name == "latency":
-        return UsageChart(
-            series=(
-                UsageSeries(
-                    name=_("time to first token, median"),
-                    value=lambda one: _milliseconds_to_seconds(one.median_first_token_ms),
-                ),
-                UsageSeries(
-                    name=_("time to first token, 95th percentile"),
-                    value=lambda one: _milliseconds_to_seconds(one.p95_first_token_ms),
-                    dash="dash",
-                ),
-                UsageSeries(
-                    name=_("request duration, median"),
-                    value=lambda one: _milliseconds_to_seconds(one.median_duration_ms),
-                ),
-            ),
-            label=_("time"),
-            unit="s",
-            kind="line",
-        )
-    raise Http404(f"there is no chart {name}")
+def _seconds(field: str) -> Callable[[CallStatistics], float | None]:
+    def value(statistics: CallStatistics) -> float | None:
+        milliseconds: float | None = getattr(statistics, field)
+        return None if milliseconds is None else round(milliseconds / 1000, 4)
+
+    return value
 
 
-def _milliseconds_to_seconds(milliseconds: float | None) -> float | None:
-    return None if milliseconds is None else round(milliseconds / 1000, 4)
+CHARTS: Mapping[str, UsageChart] = {
+    "calls": UsageChart(
+        series=(
+            UsageSeries(name=lazy("completed"), value=lambda one: one.calls - one.failed),
+            UsageSeries(name=lazy("failed"), value=lambda one: one.failed),
+        ),
+        label=lazy("calls"),
+        kind="bar",
+    ),
+    "tokens": UsageChart(
+        series=(
+            UsageSeries(name=lazy("input"), value=lambda one: one.input_tokens),
+            UsageSeries(name=lazy("output"), value=lambda one: one.output_tokens),
+        ),
+        label=lazy("tokens"),
+        kind="bar",
+    ),
+    "latency": UsageChart(
+        series=(
+            UsageSeries(
+                name=lazy("time to first token, median"), value=_seconds("median_first_token_ms")
+            ),
+            UsageSeries(
+                name=lazy("time to first token, 95th percentile"),
+                value=_seconds("p95_first_token_ms"),
+                dash="dash",
+            ),
+            UsageSeries(
+                name=lazy("request duration, median"), value=_seconds("median_duration_ms")
+            ),
+        ),
+        label=lazy("time"),
+        unit="s",
+    ),
+}
 
 
 @login_required
 def deployment_chart(request: AuthenticatedRequest, uid: str, chart: str) -> HttpResponse:
     """The chart's JSON (see ``static/js/charts.js``) over ``?window=``."""
-    chart_spec = _find_chart(chart)
+    if (chart_spec := CHARTS.get(chart)) is None:
+        raise Http404(f"there is no chart {chart}")
     deployment = visible_deployment_or_404(request, uid)
     requested = request.GET.get("window", "")
     window = UsageWindow(requested) if requested in set(UsageWindow) else UsageWindow.HOUR

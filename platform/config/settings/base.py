@@ -347,8 +347,7 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "controlplane.web.spec_schemas.add_spec_schemas",
-        "controlplane.web.type_schemas.add_kind_schemas",
+        "controlplane.web.spec_schemas.add_kind_schemas",
         "controlplane.web.watch.add_watches_to_openapi",
         "apps.monitoring.api.webhook_schemas.add_webhooks_to_openapi",
         "controlplane.web.openapi.add_problem_responses",

@@ -7,7 +7,6 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
 
@@ -32,18 +31,8 @@ OK = "ok"
 CACHE_SECONDS = 1.5
 _PLAIN = b"a key that decrypts what it encrypted"
 
-#: Returns a status if the component is usable, raises any exception otherwise.
-Check = Callable[[], str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComponentHealth:
-    """The result of one check."""
-
-    name: str
-    ready: bool
-    #: :data:`OK`, or what is wrong, without secrets and addresses.
-    status: str
+#: Raises any exception if the component is not usable.
+Check = Callable[[], object]
 
 
 class HealthCheckFailed(Exception):
@@ -56,9 +45,9 @@ class Readiness:
     def __init__(
         self, checks: Mapping[str, Check], *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        #: The results, at most :data:`CACHE_SECONDS` old.
+        #: By component :data:`OK`, or what is wrong, without secrets and addresses.
         self.parts = TimedCache(
-            lambda: tuple(_run_check(name, check) for name, check in checks.items()),
+            lambda: {name: _run_check(name, check) for name, check in checks.items()},
             seconds=CACHE_SECONDS,
             clock=clock,
         )
@@ -66,25 +55,23 @@ class Readiness:
     def answer(self) -> JsonResponse:
         """Return 200 while every component is usable, else 503, with the status of each."""
         parts = self.parts()
-        ready = all(part.ready for part in parts)
+        ready = all(status == OK for status in parts.values())
         return JsonResponse(
-            {
-                "status": OK if ready else "unavailable",
-                "parts": {part.name: part.status for part in parts},
-            },
+            {"status": OK if ready else "unavailable", "parts": parts},
             status=HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE,
         )
 
 
-def _run_check(name: str, check: Check) -> ComponentHealth:
+def _run_check(name: str, check: Check) -> str:
     try:
-        return ComponentHealth(name=name, ready=True, status=check())
+        check()
     except HealthCheckFailed as refusal:
-        return ComponentHealth(name=name, ready=False, status=str(refusal))
+        return str(refusal)
     # One failing check must not prevent the others.
     except Exception:
         log.warning("a part of the product cannot be used", exc_info=True, extra={"part": name})
-        return ComponentHealth(name=name, ready=False, status="does not answer; the log says why")
+        return "does not answer; the log says why"
+    return OK
 
 
 @require_safe
@@ -102,18 +89,16 @@ def healthz(request: HttpRequest) -> JsonResponse:
     return JsonResponse({"status": "ok", "database": "answers"})
 
 
-def check_database() -> str:
+def check_database() -> None:
     """:raises Error: if it does not."""
     execute("SELECT 1")
-    return OK
 
 
-def check_migrations() -> str:
+def check_migrations() -> None:
     """:raises HealthCheckFailed: with how many are missing."""
     missing = len(_migrations_on_disk() - set(MigrationRecorder(connection).applied_migrations()))
     if missing:
         raise HealthCheckFailed(f"{missing} not applied; run: manage.py migrate")
-    return OK
 
 
 @cache
@@ -122,10 +107,9 @@ def _migrations_on_disk() -> frozenset[tuple[str, str]]:
     return frozenset(MigrationLoader(None).disk_migrations or ())
 
 
-def check_broker() -> str:
+def check_broker() -> None:
     """:raises BrokerUnreachable: if it does not."""
     broker.celery_queue_depths()
-    return OK
 
 
 #: A store on a network may not respond for tens of seconds; probes of load balancers wait for less.
@@ -133,7 +117,7 @@ ARTIFACT_STORE_SECONDS = 5.0
 _artifact_store_checks = ThreadPoolExecutor(1, thread_name_prefix="artifact-store-check")
 
 
-def check_artifact_store(store: ArtifactStore, *, seconds: float = ARTIFACT_STORE_SECONDS) -> str:
+def check_artifact_store(store: ArtifactStore, *, seconds: float = ARTIFACT_STORE_SECONDS) -> None:
     """Write and delete a blob.
 
     :raises ArtifactError: if it cannot be stored.
@@ -150,14 +134,13 @@ def check_artifact_store(store: ArtifactStore, *, seconds: float = ARTIFACT_STOR
         # One that waits behind an earlier check has nothing to tell.
         check.cancel()
         raise HealthCheckFailed(f"no response within {seconds:g} s") from None
-    return OK
 
 
-def check_encryption_key() -> str:
+def check_encryption_key() -> None:
     """:raises HealthCheckFailed: if there is no key, or one that is none."""
     try:
         if encryption.decrypt(encryption.encrypt(_PLAIN)) == _PLAIN:
-            return OK
+            return
     except (ValueError, IndexError, InvalidToken):
         pass
     raise HealthCheckFailed("NINEFOLD_ENCRYPTION_KEY has no key that can be used")

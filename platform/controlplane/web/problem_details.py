@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from django.contrib.auth.decorators import login_required
@@ -84,9 +85,16 @@ def problem_translator(kind: type[Exception]) -> Callable[[Translator], Translat
 
 
 def register_problem(
-    *kinds: type[Exception], code: str, status: int = 422, headers: Mapping[str, str] | None = None
+    *kinds: type[Exception],
+    code: str,
+    status: int = 422,
+    headers: Mapping[str, str] = MappingProxyType({}),
+    extensions: Callable[[Any], Mapping[str, Any]] = lambda _error: {},
 ) -> None:
-    """Register exceptions whose text is the detail; their ``field`` or ``findings``, if any, are the errors."""
+    """Register exceptions whose text is the detail; their ``field`` or ``findings``, if any, are the errors.
+
+    :param extensions: further members of the problem, from the exception.
+    """
 
     def translator(error: Any) -> ProblemDetails:
         findings = getattr(error, "findings", ())
@@ -94,7 +102,12 @@ def register_problem(
         if getattr(error, "field", ""):
             errors.append({"field": error.field, "message": str(error)})
         return ProblemDetails(
-            status=status, code=code, detail=str(error), errors=errors, headers=headers or {}
+            status=status,
+            code=code,
+            detail=str(error),
+            errors=errors,
+            headers=headers,
+            extensions=extensions(error),
         )
 
     for kind in kinds:

@@ -1,7 +1,7 @@
 """OpenAPI schemas of specs, generated from the field tables of the installed engines.
 
 A request or response with a spec declares ``EngineSpecField`` and the task of each ``kind`` of the object. The
-hook ``add_spec_schemas`` then replaces the object by a ``oneOf`` with ``kind`` as its discriminator::
+hook ``add_kind_schemas`` then replaces the object by a ``oneOf`` with ``kind`` as its discriminator::
 
     JobSubmitRequest → FinetuneJobSubmitRequest | EvaluateJobSubmitRequest | QuantizeJobSubmitRequest | …
                        each with ``spec`` of FinetuneSpecRequest, EvaluateSpecRequest, …
@@ -13,7 +13,7 @@ types: a stored spec is as old as its job, and may have an option or a choice th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -28,8 +28,9 @@ from controlplane.domain.specs.training import TINY_RECIPE
 from controlplane.ports import adapter_registry
 from controlplane.ports.engines import EngineTask
 
-#: Where ``EngineSpecFieldSchema`` leaves what ``add_spec_schemas`` needs; absent from the published document.
-_MARKER = "x-spec-of"
+#: Where fields leave for ``add_kind_schemas`` what they are by kind, or always, under the empty kind: the name of
+#: a component, or the arguments of ``_spec_component``. Absent from the published document.
+BY_KIND = "x-by-kind"
 DISCRIMINATOR = "kind"
 COMPONENTS = "#/components/schemas/"
 #: Defaults of these depend on the model and the method; a generated client that sends them would override that.
@@ -65,7 +66,10 @@ class EngineSpecFieldSchema(OpenApiSerializerFieldExtension):
     target_class = EngineSpecField
 
     def map_serializer_field(self, auto_schema: AutoSchema, direction: Direction) -> dict[str, Any]:
-        return {"type": "object", _MARKER: {"tasks": self.target.tasks, "direction": direction}}
+        tasks = self.target.tasks
+        by_kind = {"": tasks} if isinstance(tasks, EngineTask) else tasks
+        strict = direction == "request"
+        return {"type": "object", BY_KIND: {kind: (task, strict) for kind, task in by_kind.items()}}
 
 
 class SizingSpecFieldSchema(OpenApiSerializerFieldExtension):
@@ -75,57 +79,49 @@ class SizingSpecFieldSchema(OpenApiSerializerFieldExtension):
         return _object_schema(SIZING, strict=direction == "request")
 
 
-def add_spec_schemas(result: dict[str, Any], **_more: Any) -> dict[str, Any]:
-    """Replace each marked spec by the schema of its task; a postprocessing hook of drf-spectacular."""
+def add_kind_schemas(result: dict[str, Any], **_more: Any) -> dict[str, Any]:
+    """Replace each marked object by the schemas of its kinds; a postprocessing hook of drf-spectacular.
+
+    After the hook that names enums, which would take those out of specs.
+    """
     schemas: dict[str, Any] = result["components"].setdefault("schemas", {})
     for name, schema in list(schemas.items()):
         for field, described in schema.get("properties", {}).items():
-            marker = described.pop(_MARKER, None)
-            if marker is None:
+            marked = described.pop(BY_KIND, None)
+            if marked is None:
                 continue
-            tasks, strict = marker["tasks"], marker["direction"] == "request"
-            if isinstance(tasks, EngineTask):
-                reference = _reference(_spec_component(tasks, schemas, strict=strict))
-                schema["properties"][field] = with_annotations(reference, described)
-            elif DISCRIMINATOR not in schema["properties"]:
-                names = [_spec_component(task, schemas, strict=strict) for task in tasks.values()]
-                anything = {"anyOf": [_reference(each) for each in names]}
-                schema["properties"][field] = with_annotations(anything, described)
-            else:
-                references = {
-                    kind: f"{COMPONENTS}{_spec_component(task, schemas, strict=strict)}"
-                    for kind, task in tasks.items()
-                }
-                schemas[name] = kind_variants(name, field, references=references, schemas=schemas)
+            references = {
+                kind: f"{COMPONENTS}{each if isinstance(each, str) else _spec_component(each, schemas)}"
+                for kind, each in marked.items()
+            }
+            if DISCRIMINATOR in schema["properties"] and "" not in references:
+                schemas[name] = _kind_variants(name, field, references, schemas)
+                break
+            distinct = [{"$ref": each} for each in dict.fromkeys(references.values())]
+            value = distinct[0] if "" in references else {"anyOf": distinct}
+            schema["properties"][field] = with_annotations(value, described)
             break
     result["components"]["schemas"] = dict(sorted(schemas.items()))
     return result
 
 
-def kind_variants(
-    name: str,
-    field: str,
-    *,
-    references: Mapping[str, str],
-    schemas: dict[str, Any],
-    titles: Callable[[str], str] = str.title,
+def _kind_variants(
+    name: str, field: str, references: Mapping[str, str], schemas: dict[str, Any]
 ) -> dict[str, Any]:
     """Add one component for each kind; return their union.
 
     :param references: by kind, to the component of the field in objects of the kind.
-    :param titles: what the name of a kind's component begins with.
     """
     whole = schemas[name]
     mapping = {}
     for kind, reference in references.items():
-        spec = {"$ref": reference}
         only = {"type": "string", "enum": [kind]}
         properties = {
             **whole["properties"],
             DISCRIMINATOR: with_annotations(only, whole["properties"][DISCRIMINATOR]),
-            field: with_annotations(spec, whole["properties"][field]),
+            field: with_annotations({"$ref": reference}, whole["properties"][field]),
         }
-        variant = f"{titles(kind)}{name}"
+        variant = f"{''.join(part.title() for part in kind.split('_'))}{name}"
         schemas[variant] = {**whole, "properties": properties}
         mapping[kind] = f"{COMPONENTS}{variant}"
     union: dict[str, Any] = {
@@ -143,12 +139,12 @@ def with_annotations(schema: dict[str, Any], described: Mapping[str, Any]) -> di
     return {**schema, **{name: described[name] for name in copied if name in described}}
 
 
-def _reference(name: str) -> dict[str, Any]:
-    return {"$ref": f"{COMPONENTS}{name}"}
+def _spec_component(spec: tuple[EngineTask, bool], schemas: dict[str, Any]) -> str:
+    """Name of the component with the fields of all engines for the task; it is added if it is missing.
 
-
-def _spec_component(task: EngineTask, schemas: dict[str, Any], *, strict: bool) -> str:
-    """Name of the component with the fields of all engines for the task; it is added if it is missing."""
+    :param spec: the task, and whether it is the spec of a request.
+    """
+    task, strict = spec
     name = f"{task.value.title()}Spec{'Request' if strict else ''}"
     if name not in schemas:
         fields, engines = engine_fields(task)

@@ -15,7 +15,7 @@ the column that is sorted by and then by primary key, and nothing is counted bey
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -240,16 +240,8 @@ class ListTable(Generic[Row]):
 
     def csv(self, *, filename: str) -> StreamingHttpResponse:
         """All matching rows in the page's order, sent as they are read."""
-        shown = [column for column in self._declared if column.label]
-        head = [str(column.label) for column in shown]
-        return downloads.csv_download(filename=filename, head=head, lines=self._csv_lines(shown))
-
-    def _csv_lines(self, columns: Sequence[TableColumn]) -> Iterator[list[object]]:
-        for row in self._ordered_rows.iterator(chunk_size=500):
-            yield [
-                column.csv(row) if column.csv else getattr(row, column.key, "")
-                for column in columns
-            ]
+        rows = self._ordered_rows.iterator(chunk_size=500)
+        return csv_table(rows, columns=self._declared, filename=filename)
 
     @cached_property
     def _page_rows(self) -> tuple[list[Row], bool]:
@@ -329,6 +321,19 @@ class ListTable(Generic[Row]):
             else:
                 parameters.pop(name, None)
         return f"?{parameters.urlencode()}"
+
+
+def csv_table(
+    rows: Iterable[Any], *, columns: Sequence[TableColumn], filename: str
+) -> StreamingHttpResponse:
+    """The rows as a CSV download with the labelled columns, sent as they are read."""
+    shown = [column for column in columns if column.label]
+    lines = (
+        [column.csv(row) if column.csv else getattr(row, column.key, "") for column in shown]
+        for row in rows
+    )
+    head = [str(column.label) for column in shown]
+    return downloads.csv_download(filename=filename, head=head, lines=lines)
 
 
 def _value_at(row: Model, path: str) -> Any:

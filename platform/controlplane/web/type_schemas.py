@@ -1,9 +1,10 @@
 """OpenAPI schemas of JSON values whose shape a type of the product declares: a dataclass or a ``TypedDict``.
 
-``DeclaredField`` is a value of one such type. ``DeclaredByKindField`` is an object whose type depends on the field
-``kind`` beside it; ``add_kind_schemas`` replaces the object with both by a ``oneOf`` with ``kind`` as its
-discriminator. The types are those that the code reads and writes, so that no schema is written a second time.
-pydantic is imported when a schema is generated: that takes a fifth of a second, and most processes generate none.
+``DeclaredField`` is a value of one such type. ``DeclaredByKindField`` is an object whose type depends on the
+field ``kind`` beside it; ``spec_schemas.add_kind_schemas`` replaces the object with both by a ``oneOf`` with
+``kind`` as its discriminator. The types are those that the code reads and writes, so that no schema is written a
+second time. pydantic is imported when a schema is generated: that takes a fifth of a second, and most processes
+generate none.
 
 Objects whose keys are not fixed and whose values are of one type have fields of their own: ``NumbersField``,
 ``ScalarMapField`` and ``ProgressPointField``.
@@ -11,7 +12,7 @@ Objects whose keys are not fixed and whose values are of one type have fields of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, make_dataclass
 from functools import reduce
 from operator import or_
@@ -23,15 +24,7 @@ from drf_spectacular.plumbing import ResolvedComponent
 from drf_spectacular.utils import Direction, extend_schema_field
 from rest_framework import serializers
 
-from controlplane.web.spec_schemas import (
-    COMPONENTS,
-    DISCRIMINATOR,
-    kind_variants,
-    with_annotations,
-)
-
-#: Where ``DeclaredByKindFieldSchema`` leaves what ``add_kind_schemas`` needs; absent from the published document.
-_MARKER = "x-declared-by-kind"
+from controlplane.web.spec_schemas import BY_KIND, COMPONENTS, DISCRIMINATOR
 
 
 class DeclaredField(serializers.JSONField):
@@ -74,36 +67,7 @@ class DeclaredByKindFieldSchema(OpenApiSerializerFieldExtension):
             str(kind): _registered_component(declared, auto_schema, strict=strict)
             for kind, declared in self.target.declared().items()
         }
-        return {"type": "object", _MARKER: components}
-
-
-def add_kind_schemas(result: dict[str, Any], **_more: Any) -> dict[str, Any]:
-    """Replace each marked object by the schema of its kind; a postprocessing hook of drf-spectacular."""
-    schemas: dict[str, Any] = result["components"].setdefault("schemas", {})
-    for name, schema in list(schemas.items()):
-        for field, described in schema.get("properties", {}).items():
-            components = described.pop(_MARKER, None)
-            if components is None:
-                continue
-            references = {kind: f"{COMPONENTS}{each}" for kind, each in components.items()}
-            if DISCRIMINATOR in schema["properties"]:
-                schemas[name] = kind_variants(
-                    name, field, references=references, schemas=schemas, titles=_variant_prefix
-                )
-            else:
-                anything = {"anyOf": [{"$ref": each} for each in _distinct(references.values())]}
-                schema["properties"][field] = with_annotations(anything, described)
-            break
-    result["components"]["schemas"] = dict(sorted(schemas.items()))
-    return result
-
-
-def _variant_prefix(kind: str) -> str:
-    return "".join(part.title() for part in kind.split("_"))
-
-
-def _distinct(references: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(references))
+        return {"type": "object", BY_KIND: components}
 
 
 def tagged_union(kinds: Mapping[str, type], *, suffix: str) -> Any:

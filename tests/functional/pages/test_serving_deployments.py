@@ -163,8 +163,8 @@ def test_the_list_counts_the_calls_of_a_day_and_comes_as_csv(
 
 def test_replica_row_shows_its_cards(browser: Client, filled: FilledCompany) -> None:
     rows = browser.get(f"/deployments/{filled.ready.uid}").context["replicas"]
-    (held,) = Allocation.objects.filter(claim__uid=rows[0].replica.claim_uid)
-    assert [row.location for row in rows] == [f"{held.node.name} · {held.card.index}"]
+    (held,) = Allocation.objects.filter(claim__uid=rows[0][0].claim_uid)
+    assert [location for _replica, location in rows] == [f"{held.node.name} · {held.card.index}"]
 
 
 def test_the_shortest_time_with_a_call_in_it_is_shown_first(
@@ -235,7 +235,7 @@ def test_revisions_say_what_changed_and_which_serves(
 ) -> None:
     revised(filled)
     newer, first = part(browser, filled, "revisions").context["revisions"]
-    assert {(str(one.before), str(one.after)) for one in newer["changes"]} == {
+    assert {(str(one["before"]), str(one["after"])) for one in newer["changes"]} == {
         (str(filled.tuned), str(filled.base)),
         ("1", "2"),
     }

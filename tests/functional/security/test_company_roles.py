@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import pytest
-from django.apps import apps
 from django.core.management import CommandError, call_command
 
-from apps.accounts.models import AuditEntry, Membership, User
+from apps.accounts.models import AuditEntry, Membership
 from apps.accounts.selectors import company_roles_of
 from apps.accounts.services import administrator_ensure
 from apps.fleet.models import Node
@@ -79,37 +76,6 @@ def test_the_command_grants_and_revokes() -> None:
     assert audited() == [("otto", [], ["operator"]), ("otto", ["operator"], [])]
     with pytest.raises(CommandError, match="no active person with the user name 'nobody'"):
         call_command("company_role", "nobody", "operator")
-
-
-def test_the_upgrade_makes_team_operators_viewers_and_names_them_in_the_audit_trail() -> None:
-    maps, search = factories.team("maps"), factories.team("search")
-    otto, root = factories.user("otto"), factories.user("root", admin=True)
-    for user, team, role in (
-        (otto, maps, "operator"),
-        (otto, search, "operator"),
-        (otto, search, "engineer"),
-        (root, maps, "operator"),
-    ):
-        Membership.objects.create(user=user, team=team, role=role)
-    User.objects.filter(pk=otto.pk).update(is_staff=True)
-
-    import_module("apps.accounts.migrations.0005_company_roles").team_operators_to_viewers(
-        apps, None
-    )
-
-    otto.refresh_from_db()
-    held = set(otto.memberships.values_list("team__slug", "role"))
-    assert held == {("maps", "viewer"), ("search", "engineer")}
-    assert not is_fleet_operator(otto)
-    assert not otto.is_staff
-    root.refresh_from_db()
-    assert is_fleet_operator(root)
-    assert root.is_staff
-    rows = AuditEntry.objects.filter(action="membership.migrate", object_name="otto")
-    assert {(row.team.slug, tuple(row.detail["before"])) for row in rows if row.team} == {
-        ("maps", ("operator",)),
-        ("search", ("engineer", "operator")),
-    }
 
 
 def test_a_row_that_an_earlier_version_writes_during_the_upgrade_grants_nothing() -> None:

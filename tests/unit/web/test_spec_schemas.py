@@ -163,7 +163,7 @@ def test_an_option_of_a_new_engine_arrives_by_itself() -> None:
         ),
     ):
         schemas: dict[str, Any] = {}
-        component = spec_schemas._spec_component(EngineTask.SERVE, schemas, strict=True)
+        component = spec_schemas._spec_component((EngineTask.SERVE, True), schemas)
     described = schemas[component]["properties"]["speculative_tokens"]
     assert (described["maximum"], described["x-engines"]) == (16, ["new"])
 
