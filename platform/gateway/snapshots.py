@@ -21,9 +21,17 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from random import SystemRandom
-from typing import Any
+from typing import Annotated, Any
 
 import aiohttp
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BeforeValidator,
+    Field,
+    TypeAdapter,
+    ValidationError,
+)
 
 from gateway.durable_files import write_durably
 from gateway.metrics import GatewayMetrics
@@ -34,13 +42,36 @@ class InvalidRoutingSnapshot(Exception):
     """A body is not signed by the control plane, or is not a snapshot."""
 
 
+def _checked_url(url: str) -> str:
+    if not url.startswith(("http://", "https://")):
+        raise ValueError("an endpoint's url must start with http:// or https://")
+    return url.rstrip("/")
+
+
+def _known_operations(names: Any) -> Any:
+    """Those of this version; the control plane may be newer."""
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        return names
+    return frozenset(RouteOperation(name) for name in names if name in _OPERATIONS)
+
+
+def _seconds(value: Any) -> timedelta:
+    if type(value) is not int or value < 0:
+        raise ValueError("must be a whole number of at least 0")
+    return timedelta(seconds=value)
+
+
+_OPERATIONS = frozenset(operation.value for operation in RouteOperation)
+Count = Annotated[int, Field(ge=0)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotEndpoint:
     """One replica of a backend."""
 
     uid: str
     #: Scheme, host and port, without a trailing slash.
-    url: str
+    url: Annotated[str, AfterValidator(_checked_url)]
     #: The bearer token that the engine requires; empty where it requires none.
     credential: str
 
@@ -49,7 +80,7 @@ class SnapshotEndpoint:
 class SnapshotBackend:
     uid: str
     #: Its share of the route's requests, relative to the other backends; 0 means none.
-    weight: int
+    weight: Count
     #: The name under which the engine knows the model.
     model: str
     endpoints: tuple[SnapshotEndpoint, ...]
@@ -62,10 +93,10 @@ class SnapshotRoute:
     name: str
     team: str
     #: Tokens of prompt and completion together; None where it is not known.
-    context_length: int | None
-    operations: frozenset[RouteOperation]
+    context_length: Annotated[Count | None, AfterValidator(lambda length: length or None)] = None
+    operations: Annotated[frozenset[RouteOperation], BeforeValidator(_known_operations)]
     #: Seconds since 1970, as OpenAI's ``created``.
-    created: int
+    created: Count
     backends: tuple[SnapshotBackend, ...]
 
 
@@ -74,16 +105,16 @@ class SnapshotKey:
     """An API key; only its digest ever leaves the control plane."""
 
     #: SHA-256 of the whole key, in hexadecimal.
-    digest: str
+    digest: Annotated[str, AfterValidator(str.lower)]
     uid: str
     team: str
     #: Names that narrow the key to some of its team's routes; None means all of them.
     routes: frozenset[str] | None = None
-    expires_at: datetime | None = None
+    expires_at: AwareDatetime | None = None
     #: Limits over all gateways together; None means no limit.
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
-    concurrency: int | None = None
+    requests_per_minute: Count | None = None
+    tokens_per_minute: Count | None = None
+    concurrency: Count | None = None
 
     def may_use(self, route: SnapshotRoute) -> bool:
         return route.team == self.team and (self.routes is None or route.name in self.routes)
@@ -91,11 +122,13 @@ class SnapshotKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutingSnapshot:
-    version: int
-    issued_at: datetime
-    max_stale: timedelta
+    version: Count
+    issued_at: AwareDatetime
+    max_stale: Annotated[
+        timedelta, Field(validation_alias="max_stale_seconds"), BeforeValidator(_seconds)
+    ]
     #: How many gateways share the limits.
-    gateways: int
+    gateways: Annotated[Count, AfterValidator(lambda count: max(1, count))]
     routes: tuple[SnapshotRoute, ...]
     keys: tuple[SnapshotKey, ...]
 
@@ -111,6 +144,9 @@ class RoutingSnapshot:
         whose database was restored counts from a lower version, but still issues later.
         """
         return self.version > other.version or self.issued_at > other.issued_at
+
+
+_SNAPSHOT = TypeAdapter(RoutingSnapshot)
 
 
 def snapshot_signature(body: bytes, *, token: str) -> str:
@@ -129,140 +165,11 @@ def verify_and_parse_snapshot(body: bytes, *, signature: str, token: str) -> Rou
     ):
         raise InvalidRoutingSnapshot("the signature does not fit the body and the gateway's token")
     try:
-        content = json.loads(body)
-    except ValueError as error:
-        raise InvalidRoutingSnapshot(f"the signed body is not JSON: {error}") from error
-    if not isinstance(content, dict):
-        raise InvalidRoutingSnapshot("the signed body is not a JSON object")
-    return _read_snapshot(_SnapshotReader(content, "snapshot"))
-
-
-class _SnapshotReader:
-    """Typed access to a JSON object; errors name the path of the invalid value."""
-
-    def __init__(self, content: Mapping[str, Any], path: str) -> None:
-        self._content = content
-        self._path = path
-
-    def _refuse_field(self, name: str, expected: str) -> InvalidRoutingSnapshot:
-        found = self._content.get(name)
-        return InvalidRoutingSnapshot(
-            f"{self._path}.{name} must be {expected}; it is {type(found).__name__}"
-        )
-
-    def text(self, name: str) -> str:
-        value = self._content.get(name)
-        if not isinstance(value, str):
-            raise self._refuse_field(name, "text")
-        return value
-
-    def count(self, name: str) -> int:
-        value = self.optional_count(name)
-        if value is None:
-            raise self._refuse_field(name, "a whole number of at least 0")
-        return value
-
-    def optional_count(self, name: str) -> int | None:
-        value = self._content.get(name)
-        if value is None:
-            return None
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise self._refuse_field(name, "a whole number of at least 0")
-        return value
-
-    def instant(self, name: str) -> datetime:
-        value = self.optional_instant(name)
-        if value is None:
-            raise self._refuse_field(name, "an ISO 8601 instant")
-        return value
-
-    def optional_instant(self, name: str) -> datetime | None:
-        value = self._content.get(name)
-        if value is None:
-            return None
-        try:
-            instant = datetime.fromisoformat(value)
-        except (TypeError, ValueError):
-            raise self._refuse_field(name, "an ISO 8601 instant") from None
-        if instant.tzinfo is None:
-            raise self._refuse_field(name, "an instant with an offset from UTC")
-        return instant
-
-    def texts(self, name: str) -> list[str]:
-        value = self._content.get(name)
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self._refuse_field(name, "a list of texts")
-        return value
-
-    def optional_texts(self, name: str) -> list[str] | None:
-        return None if self._content.get(name) is None else self.texts(name)
-
-    def objects(self, name: str) -> list[_SnapshotReader]:
-        value = self._content.get(name)
-        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-            raise self._refuse_field(name, "a list of objects")
-        return [
-            _SnapshotReader(item, f"{self._path}.{name}[{index}]")
-            for index, item in enumerate(value)
-        ]
-
-
-def _read_snapshot(reader: _SnapshotReader) -> RoutingSnapshot:
-    return RoutingSnapshot(
-        version=reader.count("version"),
-        issued_at=reader.instant("issued_at"),
-        max_stale=timedelta(seconds=reader.count("max_stale_seconds")),
-        gateways=max(1, reader.count("gateways")),
-        routes=tuple(_read_route(route) for route in reader.objects("routes")),
-        keys=tuple(_read_key(key) for key in reader.objects("keys")),
-    )
-
-
-def _read_route(reader: _SnapshotReader) -> SnapshotRoute:
-    known = {operation.value for operation in RouteOperation}
-    return SnapshotRoute(
-        name=reader.text("name"),
-        team=reader.text("team"),
-        context_length=reader.optional_count("context_length") or None,
-        operations=frozenset(
-            RouteOperation(name) for name in reader.texts("operations") if name in known
-        ),
-        created=reader.count("created"),
-        backends=tuple(
-            SnapshotBackend(
-                uid=backend.text("uid"),
-                weight=backend.count("weight"),
-                model=backend.text("model"),
-                endpoints=tuple(
-                    _read_endpoint(endpoint) for endpoint in backend.objects("endpoints")
-                ),
-            )
-            for backend in reader.objects("backends")
-        ),
-    )
-
-
-def _read_endpoint(reader: _SnapshotReader) -> SnapshotEndpoint:
-    url = reader.text("url")
-    if not url.startswith(("http://", "https://")):
-        raise InvalidRoutingSnapshot("an endpoint's url must start with http:// or https://")
-    return SnapshotEndpoint(
-        uid=reader.text("uid"), url=url.rstrip("/"), credential=reader.text("credential")
-    )
-
-
-def _read_key(reader: _SnapshotReader) -> SnapshotKey:
-    routes = reader.optional_texts("routes")
-    return SnapshotKey(
-        digest=reader.text("digest").lower(),
-        uid=reader.text("uid"),
-        team=reader.text("team"),
-        routes=None if routes is None else frozenset(routes),
-        expires_at=reader.optional_instant("expires_at"),
-        requests_per_minute=reader.optional_count("requests_per_minute"),
-        tokens_per_minute=reader.optional_count("tokens_per_minute"),
-        concurrency=reader.optional_count("concurrency"),
-    )
+        return _SNAPSHOT.validate_json(body, strict=True)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        path = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in wrong["loc"])
+        raise InvalidRoutingSnapshot(f"snapshot{path}: {wrong['msg']}") from error
 
 
 logger = logging.getLogger(__name__)

@@ -92,7 +92,7 @@ def test_another_signature_is_refused(signature: str) -> None:
         ({"version": True}, "snapshot.version"),
         ({"max_stale_seconds": -1}, "snapshot.max_stale_seconds"),
         ({"issued_at": "yesterday"}, "snapshot.issued_at"),
-        ({"issued_at": "2026-11-21T01:00:00"}, "offset"),
+        ({"issued_at": "2026-11-21T01:00:00"}, "timezone"),
         ({"routes": {}}, "snapshot.routes"),
         ({"routes": [{"name": 1}]}, r"snapshot.routes\[0\]"),
         ({"keys": [{"digest": "a", "uid": "k", "team": "t", "routes": "x"}]}, r"keys\[0\].routes"),
