@@ -8,7 +8,7 @@ from django.db import migrations
 class Migration(migrations.Migration):
     """An external identity grants the administration of the company."""
 
-    dependencies: ClassVar = [("accounts", "0005_company_roles")]
+    dependencies: ClassVar = [("accounts", "0001_tables_of_0_1_0")]
 
     operations: ClassVar = [
         migrations.RenameField(

@@ -91,8 +91,7 @@ class FleetMapPart(NetworkDomain):
         """Of the cards that were measured lately; None where none was."""
         return self.total / self.measured if self.measured else None
 
-    def add(self, domain: Self) -> None:
-        super().add(domain)
+    def add_sums(self, domain: Self) -> None:
         self.measured += domain.measured
         self.total += domain.total
         if domain.highest is not None:

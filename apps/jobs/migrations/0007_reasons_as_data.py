@@ -5,7 +5,7 @@ from controlplane.persistence.earlier_reasons import AlterToReason
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("jobs", "0002_filters_quantization_variables_and_retries"),
+        ("jobs", "0001_tables_of_0_1_0"),
     ]
 
     operations = [

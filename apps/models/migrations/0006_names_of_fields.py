@@ -8,7 +8,7 @@ from django.db import migrations
 class Migration(migrations.Migration):
     """Artifacts say who created them, imports from a hub their last error."""
 
-    dependencies: ClassVar = [("registry", "0002_storage_quantization_catalog_and_imports")]
+    dependencies: ClassVar = [("registry", "0001_tables_of_0_1_0")]
 
     operations: ClassVar = [
         migrations.RenameField(model_name="artifact", old_name="made_by", new_name="created_by"),

@@ -18,7 +18,7 @@ _NO_ROOM = "ALTER TABLE quotas_claim RESET (fillfactor);"
 class Migration(migrations.Migration):
     dependencies = [
         ("accounts", "0004_audit_unemptied_and_found"),
-        ("quotas", "0004_defragmentations_what_ifs_and_phases"),
+        ("quotas", "0001_tables_of_0_1_0"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -76,11 +76,11 @@ class NetworkDomain:
         """Compute the sums of the domain and those below."""
         for domain in self.below:
             domain.add_up()
-            self.add(domain)
+            self.uses.update(domain.uses)
+            self.add_sums(domain)
 
-    def add(self, domain: Self) -> None:
-        """Add the sums of a domain below."""
-        self.uses.update(domain.uses)
+    def add_sums(self, domain: Self) -> None:
+        """Add the other sums of a domain below."""
 
 
 D = TypeVar("D", bound=NetworkDomain)
@@ -141,8 +141,7 @@ class TopologyDomain(NetworkDomain):
         """Fragments in percent of the free cards."""
         return round(100 * self.fragments / self.free) if self.free else 0
 
-    def add(self, domain: Self) -> None:
-        super().add(domain)
+    def add_sums(self, domain: Self) -> None:
         self.nodes += domain.nodes
         self.whole += domain.whole
         self.fragments += domain.fragments

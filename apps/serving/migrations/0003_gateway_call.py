@@ -8,7 +8,7 @@ from django.db import migrations
 class Migration(migrations.Migration):
     """The model of a call through the gateway has a name of its own; its table keeps the one it has."""
 
-    dependencies: ClassVar = [("serving", "0002_names_of_tables")]
+    dependencies: ClassVar = [("serving", "0001_tables_of_0_1_0")]
 
     operations: ClassVar = [
         migrations.RenameModel(old_name="UsageRecord", new_name="GatewayCall"),

@@ -8,7 +8,7 @@ from django.db import migrations
 class Migration(migrations.Migration):
     """Steps have metrics, an output version and the override of their gate; gates name a metric."""
 
-    dependencies: ClassVar = [("workflows", "0001_initial")]
+    dependencies: ClassVar = [("workflows", "0001_tables_of_0_1_0")]
 
     operations: ClassVar = [
         migrations.RenameField(model_name="step", old_name="figures", new_name="metrics"),
