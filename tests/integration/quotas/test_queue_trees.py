@@ -372,7 +372,7 @@ def test_a_preview_lists_gains_and_reclaims_and_changes_nothing(
     assert gain.starting == (pending.attempts.get().claim_uid,)
     (reclaim,) = preview.reclaims
     assert (reclaim.claim, reclaim.work.name) == (lent.attempts.get().claim_uid, "long training")
-    assert (reclaim.team, reclaim.queue, reclaim.cards) == ("Addresses", "default", 2)
+    assert (reclaim.work.team, reclaim.queue, reclaim.cards) == ("Addresses", "default", 2)
     assert reclaim.lost_seconds == 1800
     assert preview.fingerprint == before == current_tree_fingerprint()
     with pytest.raises(PermissionRefused):
