@@ -18,10 +18,10 @@ from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notices import NoticeKind
 from controlplane.domain.alerts.rules import AlertSeverity
-from controlplane.domain.health.decisions import DecisionPolicy, HealthAction
 from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.domain.health.isolations import IsolationState
 from controlplane.domain.health.maintenance_rollouts import NodeState, RolloutState
+from controlplane.domain.health.snapshots import DecisionPolicy, HealthAction
 from controlplane.domain.rules.conditions import RuleState
 from controlplane.persistence.models import LeasedModel, Transition, UidModel
 from controlplane.persistence.reasons import ReasonField
