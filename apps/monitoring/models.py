@@ -13,15 +13,15 @@ from django.db import models
 
 from apps.accounts.models import User
 from apps.fleet.models import Card, Cluster, Node
-from apps.notifications.models import CallDelivery
+from apps.notifications.models import CallDelivery, CalledReceiver
 from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notices import NoticeKind
 from controlplane.domain.alerts.rules import AlertSeverity
-from controlplane.domain.health.decisions import DecisionPolicy, HealthAction
 from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.domain.health.isolations import IsolationState
 from controlplane.domain.health.maintenance_rollouts import NodeState, RolloutState
+from controlplane.domain.health.snapshots import DecisionPolicy, HealthAction
 from controlplane.domain.rules.conditions import RuleState
 from controlplane.persistence.models import LeasedModel, Transition, UidModel
 from controlplane.persistence.reasons import ReasonField
@@ -417,7 +417,7 @@ class AlertSilence(UidModel):
         return self.name
 
 
-class AlertReceiver(UidModel):
+class AlertReceiver(CalledReceiver):
     """Where messages go."""
 
     KINDS = [(kind.value, kind.value) for kind in ReceiverKind]
@@ -432,11 +432,7 @@ class AlertReceiver(UidModel):
     addresses = models.JSONField(default=list, blank=True)
     #: In which language; empty: the product's.
     language = models.CharField(max_length=10, blank=True)
-    active = models.BooleanField(default=True)
     created_by_name = models.CharField(max_length=150, blank=True)
-    #: Of the newest try: when, and what went wrong; empty where nothing did.
-    tried_at = models.DateTimeField(null=True, blank=True)
-    last_error = ReasonField()
 
     class Meta:
         ordering = ("name",)

@@ -108,6 +108,27 @@ class NotificationPreference(models.Model):
         return f"{self.user}: {self.kind}"
 
 
+class CalledReceiver(UidModel):
+    """An address that is called with messages."""
+
+    active = models.BooleanField(default=True)
+    #: Of the newest attempt: when, and what went wrong; empty if nothing did.
+    tried_at = models.DateTimeField(null=True, blank=True)
+    last_error = ReasonField()
+
+    class Meta:
+        abstract = True
+
+    @property
+    def badge(self) -> str:
+        """A state of the table of state badges."""
+        if not self.active:
+            return "paused"
+        if self.tried_at is None:
+            return "untried"
+        return "failing" if self.last_error else "working"
+
+
 class OutboundDelivery(UidModel):
     """A message on its way to one receiver, at least once."""
 
@@ -198,7 +219,7 @@ class Mail(OutboundDelivery):
         return f"{self.state} mail to {self.recipient}"
 
 
-class Webhook(UidModel):
+class Webhook(CalledReceiver):
     """An address of a team's own that is called with each of its events of some kinds."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="webhooks")
@@ -209,21 +230,22 @@ class Webhook(UidModel):
     kinds = models.JSONField()
     #: Secret that signs requests; encrypted at rest.
     secret = models.BinaryField()
-    active = models.BooleanField(default=True)
     #: Deliveries given up in a row.
     given_up = models.PositiveIntegerField(default=0)
     #: Why Ninefold disabled it; empty if a user did, or if it is enabled.
     error = ReasonField()
-    #: Of the newest try: when, the status that was answered, or what went wrong instead.
-    tried_at = models.DateTimeField(null=True, blank=True)
+    #: Status of the response to the newest attempt, if there was one.
     last_status = models.PositiveSmallIntegerField(null=True, blank=True)
-    last_error = ReasonField()
 
     class Meta:
         ordering = ("-id",)
         constraints = (
             models.UniqueConstraint(fields=("team", "name"), name="webhook_name_once_in_team"),
         )
+
+    @property
+    def badge(self) -> str:
+        return "switched_off" if self.error and not self.active else super().badge
 
 
 class WebhookDelivery(CallDelivery):

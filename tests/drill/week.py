@@ -18,7 +18,7 @@ from itertools import count
 
 from apps.jobs.models import Attempt
 from apps.monitoring.models import Decision, Isolation
-from controlplane.domain.health.decisions import HealthAction
+from controlplane.domain.health.snapshots import HealthAction
 from controlplane.domain.quotas.claims import GangShape
 from tests.drill.company import Company
 from tests.drill.faults import HARMLESS, HARMLESS_CONDITIONS, Expected, Onset, onsets

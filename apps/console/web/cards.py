@@ -50,7 +50,7 @@ from apps.telemetry.selectors import (
 from apps.telemetry.web.card_metric_labels import displayed_metrics
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import GIB
-from controlplane.domain.health.decisions import HealthAction
+from controlplane.domain.health.snapshots import HealthAction
 from controlplane.domain.telemetry.metrics import Metric
 from controlplane.web.pages import PageTab, keyset_page
 

@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent, post_action
 from apps.fleet import selectors as fleet
+from apps.fleet.models import Node
 from apps.monitoring.models import Fault, HealthPolicy, Isolation
 from apps.monitoring.selectors.faults import (
     fault_meaning,
@@ -42,6 +43,11 @@ class UidField(serializers.RegexField):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(f"^{rest.UID}$", **options)
+
+
+def node_uid_field(**options: Any) -> rest.VisibleUidField[Node]:
+    """A node; everybody who is signed in may see the fleet."""
+    return rest.VisibleUidField(visible=lambda _user: fleet.nodes_with_cluster(), **options)
 
 
 class FaultSerializer(serializers.ModelSerializer[Fault]):
@@ -86,16 +92,10 @@ class FaultSerializer(serializers.ModelSerializer[Fault]):
 
 class FaultFilters(rest.ListFilters):
     level = serializers.ChoiceField(choices=LEVELS, required=False)
-    origin = serializers.ChoiceField(
-        choices=[(one.value, one.value) for one in SignalOrigin], required=False
-    )
+    origin = serializers.ChoiceField(choices=[*SignalOrigin], required=False)
     code = serializers.CharField(required=False, max_length=120)
     cluster = serializers.CharField(required=False, max_length=40, help_text="Name of the object.")
-    node = rest.VisibleUidField(
-        visible=lambda _user: fleet.nodes_with_cluster(),
-        required=False,
-        help_text="Uid of the object.",
-    )
+    node = node_uid_field(required=False, help_text="Uid of the object.")
     card = rest.VisibleUidField(
         visible=lambda _user: fleet.cards_with_node(),
         required=False,
@@ -141,7 +141,7 @@ class IsolationSerializer(serializers.ModelSerializer[Isolation]):
     cluster = serializers.CharField(source="node.cluster.name")
     node = rest.ObjectReference()
     card = rest.ObjectReference(allow_null=True, help_text="Card; null: the whole node.")
-    state = serializers.ChoiceField(choices=[(one.value, one.value) for one in IsolationState])
+    state = serializers.ChoiceField(choices=[*IsolationState])
     fault = serializers.CharField(source="fault.uid", allow_null=True, default=None)
     evidence = DeclaredField(
         declared=lambda: BurnInEvidence,
@@ -174,15 +174,9 @@ class IsolationSerializer(serializers.ModelSerializer[Isolation]):
 
 
 class IsolationFilters(rest.ListFilters):
-    state = serializers.ChoiceField(
-        choices=[(one.value, one.value) for one in IsolationState], required=False
-    )
+    state = serializers.ChoiceField(choices=[*IsolationState], required=False)
     cluster = serializers.CharField(required=False, max_length=40, help_text="Name of the object.")
-    node = rest.VisibleUidField(
-        visible=lambda _user: fleet.nodes_with_cluster(),
-        required=False,
-        help_text="Uid of the object.",
-    )
+    node = node_uid_field(required=False, help_text="Uid of the object.")
     standing = serializers.BooleanField(
         required=False, help_text="Return only active isolations, or only ended ones."
     )

@@ -26,6 +26,7 @@ from apps.accounts.api.authentication import acting_user
 from apps.accounts.api.idempotency import idempotent, post_action
 from apps.fleet import selectors as fleet
 from apps.fleet.selectors import require_fleet_operator
+from apps.monitoring.api.faults import node_uid_field
 from apps.monitoring.services import metric_ingestion
 from apps.telemetry import selectors
 from apps.telemetry.models import AgentReport, NodeToken, Source
@@ -151,16 +152,12 @@ class NodeTokenSerializer(serializers.ModelSerializer[NodeToken]):
 
 
 class NodeTokenListFilters(rest.ListFilters):
-    node = rest.VisibleUidField(
-        visible=lambda _user: fleet.nodes_with_cluster(),
-        required=False,
-        help_text="Uid of the object.",
-    )
+    node = node_uid_field(required=False, help_text="Uid of the object.")
     lookups = {"node": "node"}
 
 
 class NodeTokenCreateSerializer(rest.StrictSerializer[Any]):
-    node = rest.VisibleUidField(visible=lambda _user: fleet.nodes_with_cluster())
+    node = node_uid_field()
 
 
 class NewNodeTokenSerializer(serializers.Serializer[Any]):

@@ -54,18 +54,14 @@ from apps.monitoring.services.isolations import (
     isolations_of_removed_nodes_end,
 )
 from controlplane.domain.common.reasons import Reason, truncate_reason
-from controlplane.domain.health.decisions import (
-    HealthAction,
-    HealthDecision,
-    HealthSnapshot,
-    decide_actions,
-)
+from controlplane.domain.health.decisions import decide_actions
 from controlplane.domain.health.faults import FaultLevel, FaultMap, FaultSignal, SignalOrigin
 from controlplane.domain.health.rules import (
     MetricCondition,
     evaluate_condition,
     parse_health_condition,
 )
+from controlplane.domain.health.snapshots import HealthAction, HealthDecision, HealthSnapshot
 from controlplane.domain.rules.conditions import ConditionStep, RuleInvalid
 from controlplane.persistence.leases import LeaderLease, hold_leader_lease
 from controlplane.ports import adapter_registry

@@ -35,18 +35,18 @@ from apps.monitoring.services import burn_ins as runs
 from apps.monitoring.services.isolations import cards_isolated_with
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.state_machine import IllegalTransition
-from controlplane.domain.health.decisions import (
-    DecisionPolicy,
-    FaultView,
-    HealthSnapshot,
-    IsolationView,
-)
 from controlplane.domain.health.isolations import (
     IsolationState,
     burn_in_invalidation_reason,
     release_blocker_reason,
 )
 from controlplane.domain.health.recommended_actions import FaultSeverities
+from controlplane.domain.health.snapshots import (
+    DecisionPolicy,
+    FaultView,
+    HealthSnapshot,
+    IsolationView,
+)
 from controlplane.persistence.leases import LeaderLease, hold_leader_lease
 from controlplane.ports.adapter_registry import AdapterNotFound
 from controlplane.ports.clusters import (

@@ -17,7 +17,8 @@ from apps.monitoring.models import Decision, Fault, HealthPolicy, Isolation
 from apps.monitoring.selectors.faults import fault_meaning
 from apps.quotas.models import Allocation
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.health.decisions import (
+from controlplane.domain.health.faults import FaultLevel
+from controlplane.domain.health.snapshots import (
     AttemptRunView,
     CardView,
     CrashOrigin,
@@ -28,7 +29,6 @@ from controlplane.domain.health.decisions import (
     IsolationView,
     NodeView,
 )
-from controlplane.domain.health.faults import FaultLevel
 from controlplane.domain.health.suspicions import find_crash_signature
 from controlplane.domain.jobs.lifecycle import AttemptState
 from controlplane.persistence.transactions import fetch_rows

@@ -27,7 +27,8 @@ from apps.monitoring.selectors import fleet_counts
 from apps.quotas.models import Allocation
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.topology import network_domains
-from controlplane.domain.health.decisions import TOGETHER, HealthAction
+from controlplane.domain.health.decisions import TOGETHER
+from controlplane.domain.health.snapshots import HealthAction
 
 _TAKING_OUT = [action for action in HealthAction if action.removes_capacity]
 _IN_USE = frozenset({CardState.USABLE, CardState.UNKNOWN})

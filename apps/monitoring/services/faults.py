@@ -19,9 +19,8 @@ from apps.jobs.models import Attempt
 from apps.monitoring.models import Decision, Fault, Isolation
 from apps.quotas.models import Allocation
 from controlplane.domain.common.reasons import Reason, truncate_reason
-from controlplane.domain.health.decisions import HealthAction
 from controlplane.domain.health.faults import FaultLevel, FaultSignal, SignalOrigin
-from controlplane.domain.health.snapshots import CrashOrigin
+from controlplane.domain.health.snapshots import CrashOrigin, HealthAction
 from controlplane.domain.health.suspicions import LoggedCrash, find_crash_signature
 from controlplane.domain.jobs.lifecycle import AttemptState
 from controlplane.outbox.messages import publish_once

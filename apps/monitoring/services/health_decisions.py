@@ -24,9 +24,9 @@ from apps.quotas.models import Allocation
 from apps.quotas.services import claims_evict
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.reasons import Reason, join_reasons
-from controlplane.domain.health.decisions import HealthAction, HealthDecision
 from controlplane.domain.health.faults import SignalOrigin
 from controlplane.domain.health.isolations import IsolationEvent, IsolationState
+from controlplane.domain.health.snapshots import HealthAction, HealthDecision
 from controlplane.outbox.messages import publish_message
 from controlplane.persistence.bulk_writes import bulk_insert_rows
 from controlplane.persistence.leases import LeaderLease

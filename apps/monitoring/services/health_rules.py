@@ -15,7 +15,6 @@ from apps.fleet.selectors import require_fleet_operator
 from apps.monitoring.models import HealthPolicy, HealthRule
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, describe_findings
-from controlplane.domain.health.decisions import DecisionPolicy
 from controlplane.domain.health.rules import (
     DEFAULT_RULES,
     HealthRuleInvalid,
@@ -23,6 +22,7 @@ from controlplane.domain.health.rules import (
     health_condition_document,
     parse_health_rule,
 )
+from controlplane.domain.health.snapshots import DecisionPolicy
 
 
 @transaction.atomic

@@ -361,21 +361,12 @@ def alert_route_list(request: AuthenticatedRequest) -> HttpResponse:
             {
                 "receiver": row,
                 "kind": RECEIVER_LABELS[ReceiverKind(row.kind)],
-                "state": _receiver_state(row),
+                "state": row.badge,
             }
             for row in receivers
         ],
     }
     return render(request, "monitoring/alert_routes.html", context)
-
-
-def _receiver_state(receiver: AlertReceiver) -> str:
-    """A state of the table of state badges."""
-    if not receiver.active:
-        return "paused"
-    if receiver.tried_at is None:
-        return "untried"
-    return "failing" if receiver.last_error else "working"
 
 
 @sensitive_post_parameters("url", "secret")

@@ -13,9 +13,9 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from apps.fleet.web import LEVELS
 from apps.monitoring.models import Decision, Fault, Isolation
-from controlplane.domain.health.decisions import HealthAction
 from controlplane.domain.health.faults import REMEDIES, FaultLevel, SignalOrigin
 from controlplane.domain.health.isolations import IsolationState
+from controlplane.domain.health.snapshots import HealthAction
 from controlplane.ports import adapter_registry
 from controlplane.web.reasons import render_reason
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
@@ -34,48 +34,6 @@ from controlplane.web.templatetags.ninefold import number
 
 #: Nothing has so many.
 _DIGITS = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuppressedPoolRow:
-    """A pool as the page shows it."""
-
-    pool: SuppressedPool
-    policy_row: HealthPolicy
-    #: The cost of isolating all of it, formatted.
-    costs: str
-    #: Addresses: its faults, and the two acts on exactly what is shown.
-    faults: str
-    isolate: str
-    leave: str
-
-    @property
-    def name(self) -> str:
-        return _pool_name(self.pool)
-
-    @property
-    def automatic(self) -> bool:
-        return self.policy_row.automatic
-
-    @property
-    def allowed(self) -> int:
-        return isolation_limit(self.pool.size, self.policy_row.policy)
-
-    @property
-    def share(self) -> str:
-        return f"{self.policy_row.policy.pool_share / 10:g}"
-
-    @property
-    def nodes_per_window(self) -> int:
-        return self.policy_row.policy.nodes_per_window
-
-    @property
-    def minutes(self) -> str:
-        return f"{self.policy_row.policy.window.total_seconds() / 60:g}"
-
-    @property
-    def left_share(self) -> str:
-        return _remaining_card_percent(self.pool)
 
 
 @login_required
@@ -159,7 +117,8 @@ def _suppressed_pool_result_message(message: str, done: SuppressedActionsResult)
     return f"{message} {left % {'count': done.left_out}}"
 
 
-def _suppressed_pool_row(pool: SuppressedPool, policy_row: HealthPolicy) -> SuppressedPoolRow:
+def _suppressed_pool_row(pool: SuppressedPool, policy_row: HealthPolicy) -> dict[str, Any]:
+    policy = policy_row.policy
     shown = {
         "cluster": pool.cluster_uid,
         "chip": pool.chip,
@@ -167,14 +126,20 @@ def _suppressed_pool_row(pool: SuppressedPool, policy_row: HealthPolicy) -> Supp
         "shown": pool.isolations,
     }
     query = urlencode(shown)
-    return SuppressedPoolRow(
-        pool=pool,
-        policy_row=policy_row,
-        costs=_isolation_cost_label(pool),
-        faults=f"{reverse('faults')}?{urlencode({'state': 'new', 'cluster': pool.cluster})}",
-        isolate=f"{reverse('held-back-isolate')}?{query}",
-        leave=f"{reverse('held-back-leave')}?{query}",
-    )
+    return {
+        "pool": pool,
+        "name": _pool_name(pool),
+        "automatic": policy_row.automatic,
+        "allowed": isolation_limit(pool.size, policy),
+        "share": f"{policy.pool_share / 10:g}",
+        "nodes_per_window": policy.nodes_per_window,
+        "minutes": f"{policy.window.total_seconds() / 60:g}",
+        "left_share": _remaining_card_percent(pool),
+        "costs": _isolation_cost_label(pool),
+        "faults": f"{reverse('faults')}?{urlencode({'state': 'new', 'cluster': pool.cluster})}",
+        "isolate": f"{reverse('held-back-isolate')}?{query}",
+        "leave": f"{reverse('held-back-leave')}?{query}",
+    }
 
 
 def _isolation_cost_label(pool: SuppressedPool) -> str:

@@ -31,40 +31,32 @@ urlpatterns = [
     path(f"{_ROUTE}/delete", alerts.alert_route_delete_view, name="alert-route-delete"),
     path("fleet/alerts/receivers/new", alerts.alert_receiver_new_view, name="alert-receiver-new"),
     path(f"{_RECEIVER}/test", alerts.alert_receiver_test_view, name="alert-receiver-test"),
-    path(
-        f"{_RECEIVER}/pause",
-        alerts.alert_receiver_switch_view,
-        {"active": False},
-        name="alert-receiver-pause",
-    ),
-    path(
-        f"{_RECEIVER}/resume",
-        alerts.alert_receiver_switch_view,
-        {"active": True},
-        name="alert-receiver-resume",
+    *(
+        path(
+            f"{_RECEIVER}/{verb}",
+            alerts.alert_receiver_switch_view,
+            {"active": active},
+            name=f"alert-receiver-{verb}",
+        )
+        for verb, active in (("pause", False), ("resume", True))
     ),
     path(f"{_RECEIVER}/delete", alerts.alert_receiver_delete_view, name="alert-receiver-delete"),
     path("fleet/alerts/<str:uid>", alerts.alert, name="alert"),
     path("fleet/rollouts", rollouts.maintenance_rollout_list, name="rollouts"),
     path("fleet/rollouts/new", rollouts.maintenance_rollout_new_view, name="rollout-new"),
     path(_ROLLOUT, rollouts.maintenance_rollout_detail, name="rollout"),
-    path(
-        f"{_ROLLOUT}/pause",
-        rollouts.maintenance_rollout_control_view,
-        {"event": RolloutEvent.PAUSE},
-        name="rollout-pause",
-    ),
-    path(
-        f"{_ROLLOUT}/resume",
-        rollouts.maintenance_rollout_control_view,
-        {"event": RolloutEvent.RESUME},
-        name="rollout-resume",
-    ),
-    path(
-        f"{_ROLLOUT}/cancel",
-        rollouts.maintenance_rollout_control_view,
-        {"event": RolloutEvent.CANCEL},
-        name="rollout-cancel",
+    *(
+        path(
+            f"{_ROLLOUT}/{verb}",
+            rollouts.maintenance_rollout_control_view,
+            {"event": event},
+            name=f"rollout-{verb}",
+        )
+        for verb, event in (
+            ("pause", RolloutEvent.PAUSE),
+            ("resume", RolloutEvent.RESUME),
+            ("cancel", RolloutEvent.CANCEL),
+        )
     ),
     path(f"{_CARD}/isolate", faults.card_isolate, name="card-isolate"),
     path(f"{_CARD}/release", faults.card_release, name="card-release"),

@@ -85,18 +85,9 @@ def webhooks(request: AuthenticatedRequest, slug: str) -> HttpResponse:
     context = {
         **_SECTION,
         "team": team,
-        "webhooks": [{"webhook": row, "state": _webhook_state(row)} for row in rows],
+        "webhooks": [{"webhook": row, "state": row.badge} for row in rows],
     }
     return render(request, "notifications/webhooks.html", context)
-
-
-def _webhook_state(webhook: Webhook) -> str:
-    """A state of the table of state badges."""
-    if not webhook.active:
-        return "switched_off" if webhook.error else "paused"
-    if webhook.tried_at is None:
-        return "untried"
-    return "failing" if webhook.last_error else "working"
 
 
 @login_required
@@ -131,7 +122,7 @@ def webhook(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     context = {
         **_SECTION,
         "webhook": row,
-        "state": _webhook_state(row),
+        "state": row.badge,
         "kinds": [
             NOTIFICATION_LABELS[kind].label for kind in selectors.SENDABLE if kind in row.kinds
         ],

@@ -19,8 +19,8 @@ from apps.telemetry.services.metric_sources import agent_push_source
 from apps.telemetry.services.node_tokens import node_token_issue
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.resources import GIB
-from controlplane.domain.health.decisions import HealthAction
 from controlplane.domain.health.faults import FaultLevel, SignalOrigin
+from controlplane.domain.health.snapshots import HealthAction
 from tests import factories
 from tests.e2e.demo.clock import NOW, ago
 from tests.e2e.demo.fleet import GPU, Fleet

@@ -18,7 +18,7 @@ from apps.monitoring.services.health_decisions import (
 )
 from apps.quotas.models import Allocation, Claim
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.health.decisions import HealthAction, HealthDecision
+from controlplane.domain.health.snapshots import HealthAction, HealthDecision
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.outbox.models import OutboxMessage
 from controlplane.persistence.leases import hold_leader_lease

@@ -14,9 +14,9 @@ from apps.monitoring.reconcilers.health import MANUAL_DECISION_REASON, health_re
 from apps.monitoring.services.faults import signals_record
 from apps.quotas.models import Claim
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.health.decisions import HealthAction
 from controlplane.domain.health.faults import FaultLevel, FaultSignal, SignalOrigin
 from controlplane.domain.health.isolations import IsolationState
+from controlplane.domain.health.snapshots import HealthAction
 from controlplane.domain.jobs.lifecycle import AttemptState, JobState
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from tests.integration.company import Company

@@ -15,8 +15,8 @@ from apps.monitoring.services.faults import (
     signals_record,
     stale_faults_end,
 )
-from controlplane.domain.health.decisions import HealthAction
 from controlplane.domain.health.faults import FaultLevel, FaultSignal, SignalOrigin
+from controlplane.domain.health.snapshots import HealthAction
 from controlplane.outbox.models import OutboxMessage
 from tests.integration.monitoring.wards import NOON, card, seconds_later, sign, ward
 

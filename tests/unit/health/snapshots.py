@@ -7,7 +7,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.health.decisions import (
+from controlplane.domain.health.decisions import decide_actions
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
+from controlplane.domain.health.snapshots import (
     CardView,
     DecisionPolicy,
     FaultView,
@@ -15,9 +17,7 @@ from controlplane.domain.health.decisions import (
     HealthDecision,
     HealthSnapshot,
     NodeView,
-    decide_actions,
 )
-from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 POOL = "h100 of west"

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.health.decisions import (
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
+from controlplane.domain.health.snapshots import (
     DecisionPolicy,
     FaultView,
     HealthAction,
@@ -20,7 +21,6 @@ from controlplane.domain.health.decisions import (
     HealthSnapshot,
     NodeView,
 )
-from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from tests.properties import examples
 from tests.unit.health.snapshots import NOW, ago, applied, decided, fault, node, silence
 

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.health.decisions import HealthAction
 from controlplane.domain.health.faults import DurationEscalation, FaultLevel, SignalOrigin
+from controlplane.domain.health.snapshots import HealthAction
 from tests.unit.health.snapshots import (
     NOW,
     ago,

@@ -7,16 +7,16 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from controlplane.domain.health.decisions import (
+from controlplane.domain.health.faults import NEVER, FaultLevel, RepeatRule, SignalOrigin
+from controlplane.domain.health.isolations import release_blocker_reason
+from controlplane.domain.health.recommended_actions import FaultSeverities
+from controlplane.domain.health.snapshots import (
     DecisionPolicy,
     FaultView,
     HealthAction,
     HealthSnapshot,
+    IsolationView,
 )
-from controlplane.domain.health.faults import NEVER, FaultLevel, RepeatRule, SignalOrigin
-from controlplane.domain.health.isolations import release_blocker_reason
-from controlplane.domain.health.recommended_actions import FaultSeverities
-from controlplane.domain.health.snapshots import IsolationView
 from tests.unit.health.snapshots import (
     NOW,
     ago,

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.health.decisions import DecisionPolicy, HealthAction, HealthDecision
 from controlplane.domain.health.faults import FaultLevel
+from controlplane.domain.health.snapshots import DecisionPolicy, HealthAction, HealthDecision
 from tests.unit.health.snapshots import (
     ago,
     applied,

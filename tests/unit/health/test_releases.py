@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.state_machine import IllegalTransition
-from controlplane.domain.health.decisions import (
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
+from controlplane.domain.health.isolations import ISOLATION, IsolationEvent, IsolationState
+from controlplane.domain.health.snapshots import (
     AttemptRunView,
     CrashOrigin,
     DecisionPolicy,
@@ -21,8 +23,6 @@ from controlplane.domain.health.decisions import (
     HealthSnapshot,
     IsolationView,
 )
-from controlplane.domain.health.faults import FaultLevel, SignalOrigin
-from controlplane.domain.health.isolations import ISOLATION, IsolationEvent, IsolationState
 from tests.properties import examples
 from tests.unit.health.snapshots import NOW, ago, decided, fault, fleet, health_snapshot, withheld
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.health.decisions import DecisionPolicy, HealthAction
+from controlplane.domain.health.snapshots import DecisionPolicy, HealthAction
 from tests.unit.health.snapshots import (
     ago,
     decided,

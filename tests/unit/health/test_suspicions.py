@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.health.decisions import (
+from controlplane.domain.health.faults import FaultLevel, SignalOrigin
+from controlplane.domain.health.snapshots import (
     AttemptRunView,
     CrashOrigin,
     DecisionPolicy,
     HealthAction,
     HealthSnapshot,
 )
-from controlplane.domain.health.faults import FaultLevel, SignalOrigin
 from controlplane.domain.health.suspicions import suspicious_nodes
 from tests.properties import examples
 from tests.unit.health.snapshots import (

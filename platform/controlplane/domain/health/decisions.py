@@ -42,32 +42,15 @@ from controlplane.domain.health.recommended_actions import (
     is_fault_handled,
 )
 from controlplane.domain.health.snapshots import (
-    AttemptRunView,
     CardView,
-    CrashOrigin,
     DecisionPolicy,
     FaultView,
     HealthAction,
     HealthDecision,
     HealthSnapshot,
-    IsolationView,
     NodeView,
 )
 from controlplane.domain.health.suspicions import suspicion_actions
-
-__all__ = [
-    "AttemptRunView",
-    "CardView",
-    "CrashOrigin",
-    "DecisionPolicy",
-    "FaultView",
-    "HealthAction",
-    "HealthDecision",
-    "HealthSnapshot",
-    "IsolationView",
-    "NodeView",
-    "decide_actions",
-]
 
 
 def decide_actions(
