@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from controlplane.adapters.engines.container_commands import ALL_ARGUMENTS, RUN_STEPS_COMMAND
 from controlplane.ports.adapter_registry import all_chips, engine_by_name
 from controlplane.ports.engines import EngineTask, ModelFacts, RenderRequest
 from controlplane.ports.launches import Launch, LaunchPlacement
@@ -97,6 +99,15 @@ def rendered(
         "model": PLAIN,
     }
     return engine_by_name(name).render(RenderRequest(**(values | changes)))
+
+
+def command_of(launch: Launch) -> list[str]:
+    """The engine's command, which a program of ours may start."""
+    argv = list(launch.roles[0].argv)
+    if "steps.json" not in launch.files:
+        return argv
+    run: list[str] = json.loads(launch.files["steps.json"])["steps"][0]["run"]
+    return argv[len(RUN_STEPS_COMMAND) :] if run == list(ALL_ARGUMENTS) else run
 
 
 def quantized(spec: Mapping[str, Any], *, chip: str, **changes: Any) -> Launch:

@@ -24,6 +24,7 @@ from tests.unit.engines.serving_requests import (
     MODELSLIM,
     PLAIN,
     SPEECH,
+    command_of,
     findings,
     quantized,
     rendered,
@@ -188,9 +189,7 @@ def test_qwen3_reranker_is_served_with_its_prompt_where_it_is_documented() -> No
     model = replace(PLAIN, name="ranking v1", catalog_key="qwen3-reranker-8b")
     for name, chip in (("vllm", "nvidia-h800"), ("vllm_ascend", "ascend-910b3")):
         launch = rendered(name, {"model_name": "assistant"}, chip=chip, model=model)
-        argv = list(launch.roles[0].argv)
-        if "steps.json" in launch.files:
-            argv = json.loads(launch.files["steps.json"])["steps"][0]["run"]
+        argv = command_of(launch)
         overrides = json.loads(argv[argv.index("--hf-overrides") + 1])
         assert overrides == {
             "architectures": ["Qwen3ForSequenceClassification"],
@@ -235,11 +234,8 @@ def arguments_of_kind(name: str, model: ModelFacts, *, chip: str, **changes: Any
     """What the kind of the model adds to the command of a text model without parsers."""
 
     def argv(facts: ModelFacts, **spec: Any) -> list[str]:
-        launch = rendered(name, {"model_name": "m", **spec}, chip=chip, model=facts, **changes)
-        if "steps.json" in launch.files:
-            run: list[str] = json.loads(launch.files["steps.json"])["steps"][0]["run"]
-            return run
-        return list(launch.roles[0].argv)
+        spec = {"model_name": "m", **spec}
+        return command_of(rendered(name, spec, chip=chip, model=facts, **changes))
 
     plain = argv(PLAIN, tool_call_parser="off")
     own = argv(model)
@@ -306,10 +302,7 @@ def test_a_model_of_speech_runs_in_the_stages_that_vllm_omni_configures(chip: st
             "vllm_omni", {"model_name": "m", **spec}, chip=chip, model=SPEECH, placements=card
         )
         assert launch.secrets["VLLM_API_KEY"] == KEY
-        if "steps.json" in launch.files:
-            run: list[str] = json.loads(launch.files["steps.json"])["steps"][0]["run"]
-            return run
-        return list(launch.roles[0].argv)
+        return command_of(launch)
 
     command = ["vllm", "serve", "{inputs}/model", "--omni", "--served-model-name", "m"]
     command += ["--host", "0.0.0.0", "--port", "{port:http}"]

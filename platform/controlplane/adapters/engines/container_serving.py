@@ -388,10 +388,12 @@ def _serving_role(
     )
     argv, files = translation.argv, dict(translation.files)
     if _SET_ENV in shared or any(differing):
+        # Files are the same for all processes of a Launch; index and ports are filled in arguments only.
+        step, rest = (container_commands.ALL_ARGUMENTS, argv) if several else (argv, ())
         files |= container_commands.render_step_files(
-            [container_commands.CommandStep(argv=argv)], replicas=differing
+            [container_commands.CommandStep(argv=step)], replicas=differing
         )
-        argv = container_commands.RUN_STEPS_COMMAND
+        argv = (*container_commands.RUN_STEPS_COMMAND, *rest)
     role = LaunchRole(
         name=ROLES[request.task],
         argv=argv,
