@@ -25,6 +25,7 @@ from tests.unit.adapters.kubernetes.test_pods import objects
 from tests.unit.adapters.volcano.plans import planned
 from tests.unit.deployment.kustomizations import title
 from tests.unit.engines.serving_requests import (
+    ACROSS_NODES,
     CHIPS,
     ENGINES,
     IMAGE_SPEC,
@@ -62,7 +63,10 @@ ADAPTERS = tuple(
 
 
 def launches() -> Iterator[tuple[ModelKind, str, str, Launch]]:
-    """What each engine renders on each chip of each kind of model that it accepts there."""
+    """What each engine renders of each kind of model that it accepts on each chip, on one node and on two."""
+    for engine, chip in ACROSS_NODES:
+        launch = rendered(engine, {"model_name": "assistant"}, chip=chip, nodes=2)
+        yield ModelKind.TEXT, engine, chip, launch
     for kind, (model, spec) in MODELS.items():
         assert model.kind is kind
         for engine in (*ENGINES, "tei", "vllm_omni"):
@@ -108,7 +112,8 @@ def test_the_server_takes_each_kind_of_model_on_gpus_and_npus_whole(server: Cont
         vendors[kind, engine].add(all_chips()[chip].vendor)
         for manifest in objects(plan_of(launch, chip=chip)):
             answer = server.request("POST", f"{collection(manifest)}?dryRun=All", body=manifest)
-            what = f"{kind} on {engine} and {chip}: {title(manifest)}"
+            nodes = len(launch.roles[0].placements)
+            what = f"{kind} on {engine} and {nodes} × {chip}: {title(manifest)}"
             if answer.status_code != 201:
                 refused.append(f"{what}: {answer.text}")
                 continue

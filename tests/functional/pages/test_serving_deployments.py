@@ -479,15 +479,15 @@ def test_a_model_that_no_node_holds_is_refused_with_the_memory_that_it_needs(
     give_config(version, QWEN2_72B, parameters=72_706_203_648)
     detail = refused()
     assert "on 1 × CPU" in detail
-    assert "the node with the most memory offers 14.4 GiB; quantize the model" in detail
+    assert "where 14.4 GiB is available; quantize the model" in detail
     page = browser.post(reverse("deployment-quick", args=[version.uid]), follow=True)
-    assert "the node with the most memory offers 14.4 GiB" in page.text
+    assert "where 14.4 GiB is available" in page.text
     page = browser.post(
         reverse("deployment-quick", args=[version.uid]),
         follow=True,
         headers={"Accept-Language": "zh-CN"},
     )
-    assert "而内存最大的节点只提供 14.4 GiB" in page.text
+    assert "而可用的只有 14.4 GiB" in page.text
     assert Deployment.objects.count() == count
 
     # A processor with more memory is no alternative to an accelerator.
@@ -496,7 +496,7 @@ def test_a_model_that_no_node_holds_is_refused_with_the_memory_that_it_needs(
     give_config(version, LLAMA_405B, parameters=405_853_388_800)
     assert re.search(r"requires 7\d\d GiB on 8 × NVIDIA H800", detail := refused()), detail
     usable = round(all_chips()["nvidia-h800"].memory * 0.9) * 8
-    assert f"offers {format_bytes(usable)}; quantize the model" in detail
+    assert f"where {format_bytes(usable)} is available; quantize the model" in detail
     assert "on 4 × NVIDIA H800" in refused(cards=4)
     assert "on 8 × NVIDIA L4" in refused(chips=["nvidia-l4"])
 

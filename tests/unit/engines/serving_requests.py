@@ -15,6 +15,14 @@ from tests.unit.engines.training_requests import DATASET, MODEL_TREE, QWEN3_8B
 
 CHIPS = ("nvidia-h800", "ascend-910b3", "ascend-910c", "ascend-310p")
 ENGINES = ("mindie", "sglang", "vllm", "vllm_ascend", "xllm")
+#: Engines and chips of replicas on several nodes.
+ACROSS_NODES = (
+    ("vllm", "nvidia-h800"),
+    ("vllm_ascend", "ascend-910b3"),
+    ("vllm_ascend", "ascend-910c"),
+    ("sglang", "nvidia-h800"),
+    ("sglang", "ascend-910b3"),
+)
 KEY = "k3y-of-the-replica"
 PLAIN = replace(QWEN3_8B, config={**QWEN3_8B.config, "architectures": ["Qwen3ForCausalLM"]})
 MODELSLIM = replace(PLAIN, name="qwen3-8b-w8a8", scheme="w8a8", format="modelslim")

@@ -17,6 +17,7 @@ from controlplane.ports.adapter_registry import all_chips, engine_by_name
 from controlplane.ports.engines import ArgumentVerification, Engine, EngineTask, ModelFacts
 from controlplane.ports.launches import LaunchPlacement
 from tests.unit.engines.serving_requests import (
+    ACROSS_NODES,
     COMPRESSED,
     ENGINES,
     FOUR_BITS,
@@ -400,9 +401,42 @@ def test_a_plan_that_does_not_multiply_out_is_not_rendered(
         rendered("vllm", {"parallel": spec}, chip="nvidia-h800")
 
 
-def test_mindie_does_not_span_nodes_and_says_why() -> None:
+def test_what_cannot_span_nodes_says_why() -> None:
     with pytest.raises(ValueError, match=r"must run on one node, got 2: .*rank table"):
         rendered("mindie", {}, chip="ascend-910b3", nodes=2)
+    embedding = replace(PLAIN, files=frozenset({"modules.json"}))
+    with pytest.raises(ValueError, match="only models that generate text are served across nodes"):
+        rendered("vllm", {}, chip="nvidia-h800", nodes=2, model=embedding)
+
+
+@pytest.mark.parametrize(("name", "chip"), ACROSS_NODES)
+def test_layers_are_divided_among_the_nodes_unless_the_spec_says_otherwise(
+    name: str, chip: str
+) -> None:
+    """As vLLM and SGLang recommend it: tensor parallel within a node, pipeline parallel across nodes."""
+
+    def degrees(**parallel: int) -> list[str]:
+        argv = command_of(rendered(name, {"parallel": parallel}, chip=chip, nodes=2))
+        options = ("--tp-size", "--pp-size") if name == "sglang" else ("--tensor-", "--pipeline-")
+        return [
+            argv[index + 1]
+            for option in options
+            for index, argument in enumerate(argv)
+            if argument.startswith(option)
+        ]
+
+    assert degrees() == ["4", "2"]
+    assert degrees(tensor=8) == ["8", "1"]
+    assert degrees(pipeline=4) == ["2", "4"]
+    if name != "sglang":
+        assert degrees(data=2) == ["4", "1"]
+    launch = rendered(name, {}, chip=chip, nodes=2)
+    in_files = [
+        path
+        for path, text in launch.files.items()
+        if path.endswith(".json") and re.search(r"\{(index|port:http)\}", text)
+    ]
+    assert in_files == [], "a file is the same for every process"
 
 
 def test_mindies_configuration_replaces_every_default_that_would_stop_a_replica() -> None:

@@ -192,31 +192,44 @@ class ContainerServingEngine(ContainerEngine):
             found += self._check_values(task, spec, chip=chip, model=model)
         return tuple(found)
 
+    def check_nodes(
+        self, spec: Mapping[str, Any], *, nodes: int, model: ModelFacts | None
+    ) -> tuple[FieldFinding, ...]:
+        """Implements ``controlplane.ports.engines.MultiNodeEngine``."""
+        reason = self.one_node_because
+        if not reason and model is not None and model.kind not in (None, ModelKind.TEXT):
+            reason = Reason(
+                "engine.replica.kind_on_one_node",
+                "only models that generate text are served across nodes, and {model} is of the kind {kind}",
+                model=model.name,
+                kind=model.kind or UNKNOWN,
+            )
+        if not reason:
+            return ()
+        message = Reason(
+            "engine.replica.multi_node_not_supported",
+            "a replica of {engine} must run on one node, got {nodes}: {reason}",
+            engine=self.profile().title,
+            nodes=nodes,
+            reason=reason,
+        )
+        return (FieldFinding(field="cards", message=message),)
+
     def render(self, request: RenderRequest) -> Launch:
         """The Launch of one replica; each of its placements is a node.
 
         :raises ValueError: if it spans nodes and the engine cannot, if nodes give different numbers of cards, or
             if the plan does not multiply out to the cards.
         """
-        if len(request.placements) > 1 and self.one_node_because:
-            raise ValueError(
-                Reason(
-                    "engine.replica.multi_node_not_supported",
-                    "a replica of {engine} must run on one node, got {nodes}: {reason}",
-                    engine=self.profile().title,
-                    nodes=len(request.placements),
-                    reason=self.one_node_because,
-                )
-            )
-        spec = self.normalise(request.task, request.spec)
-        cards = container_commands.processes_per_replica(request.placements) * len(
-            request.placements
-        )
+        spec, nodes = self.normalise(request.task, request.spec), len(request.placements)
+        if nodes > 1 and (wrong := self.check_nodes(spec, nodes=nodes, model=request.model)):
+            raise ValueError(wrong[0].message)
+        cards = container_commands.processes_per_replica(request.placements) * nodes
         settings = ServingSettings(
             spec=spec,
             chip=request.chip,
-            plan=replica_parallelism(spec["parallel"], cards=cards),
-            nodes=len(request.placements),
+            plan=replica_parallelism(spec["parallel"], cards=cards, nodes=nodes),
+            nodes=nodes,
             model=request.model,
             precision=resolve_precision(spec, chip=request.chip),
             master_port=container_commands.master_port(request.name),

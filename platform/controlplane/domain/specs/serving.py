@@ -17,7 +17,8 @@ _PARALLEL = (
     SpecField(
         name="tensor",
         label="Tensor parallel",
-        help="Number of cards that share each layer. Empty: all cards of the replica.",
+        help="Number of cards that share each layer. Empty: all cards of the replica, on several nodes those of a "
+        "node.",
         kind=FieldKind.INTEGER,
         default=None,
         optional=True,
@@ -27,7 +28,8 @@ _PARALLEL = (
     SpecField(
         name="pipeline",
         label="Pipeline parallel",
-        help="Number of stages that the layers are divided into.",
+        help="Number of stages that the layers are divided into. On several nodes, if tensor is empty and data is "
+        "1: one for each node.",
         kind=FieldKind.INTEGER,
         default=1,
         least=1,
