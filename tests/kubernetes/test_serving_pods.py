@@ -65,7 +65,8 @@ ADAPTERS = tuple(
 def launches() -> Iterator[tuple[ModelKind, str, str, Launch]]:
     """What each engine renders of each kind of model that it accepts on each chip, on one node and on two."""
     for engine, chip in ACROSS_NODES:
-        launch = rendered(engine, {"model_name": "assistant"}, chip=chip, nodes=2)
+        spec = {"model_name": "assistant"}
+        launch = rendered(engine, spec, chip=chip, nodes=2, inputs=input_trees("model"))
         yield ModelKind.TEXT, engine, chip, launch
     for kind, (model, spec) in MODELS.items():
         assert model.kind is kind
@@ -75,10 +76,7 @@ def launches() -> Iterator[tuple[ModelKind, str, str, Launch]]:
                     continue
                 support = engine_by_name(engine).profile().lora
                 adapters = ADAPTERS if kind is ModelKind.TEXT and support else ()
-                inputs = tuple(
-                    InputArtifact(name=name, files={"config.json": f"sha256:{'ab' * 32}"})
-                    for name in ("model", *(each.input for each in adapters))
-                )
+                inputs = input_trees("model", *(each.input for each in adapters))
                 launch = rendered(
                     engine,
                     spec,
@@ -89,6 +87,11 @@ def launches() -> Iterator[tuple[ModelKind, str, str, Launch]]:
                     placements=(LaunchPlacement(node="n0", cards=(0,)),),
                 )
                 yield kind, engine, chip, launch
+
+
+def input_trees(*names: str) -> tuple[InputArtifact, ...]:
+    files = {"config.json": f"sha256:{'ab' * 32}"}
+    return tuple(InputArtifact(name=name, files=files) for name in names)
 
 
 def plan_of(launch: Launch, *, chip: str) -> LaunchPlan:
