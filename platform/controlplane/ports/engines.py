@@ -250,7 +250,7 @@ class Engine(Protocol):
 class MultiNodeEngine(Protocol):
     """An engine whose replicas may span nodes: one process on each, of which the first serves the requests.
 
-    The others answer the readiness probe too, so that one that hangs is noticed.
+    The others answer the readiness probe, too.
     """
 
     def check_nodes(
