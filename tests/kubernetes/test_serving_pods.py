@@ -64,9 +64,11 @@ ADAPTERS = tuple(
 
 def launches() -> Iterator[tuple[ModelKind, str, str, Launch]]:
     """What each engine renders of each kind of model that it accepts on each chip, on one node and on two."""
+    text, served = MODELS[ModelKind.TEXT]
     for engine, chip in ACROSS_NODES:
-        spec = {"model_name": "assistant"}
-        launch = rendered(engine, spec, chip=chip, nodes=2, inputs=input_trees("model"))
+        launch = rendered(
+            engine, served, chip=chip, model=text, nodes=2, inputs=input_trees("model")
+        )
         yield ModelKind.TEXT, engine, chip, launch
     for kind, (model, spec) in MODELS.items():
         assert model.kind is kind
