@@ -536,6 +536,9 @@ def _with_fewest_cards(
             too_small.append((chosen, sized))
     if holding:
         return holding[0]
+    if not too_small:
+        # Of several nodes only, which no engine spans: the check of the configuration says so.
+        return _FitResult.of(replace(candidate, cards=sizes[0]), None)
     return _FitResult.of(*max(too_small, key=lambda each: (each[1].estimate.legal, each[0].cards)))
 
 

@@ -30,7 +30,7 @@ from controlplane.domain.common.topology import network_domains
 from controlplane.domain.quotas.claims import GangShape
 from controlplane.domain.scheduling.plans import SchedulingPolicy
 from tests.functional.api.callers import caller, wrong_fields
-from tests.functional.pages.test_serving_deployments import LLAMA_405B, give_config
+from tests.functional.pages.test_serving_deployments import LLAMA_405B, add_node, give_config
 from tests.functional.sample_rows import FilledCompany
 from tests.integration.simulated_cluster.conftest import Clock
 
@@ -211,6 +211,13 @@ def test_what_cannot_span_nodes_is_refused_with_the_reason(filled: FilledCompany
     # An engine that cannot span nodes is not chosen.
     (revision,) = deploy(filled, **npus)["revisions"]
     assert revision["engine"] in ("sglang", "vllm_ascend")
+
+
+def test_a_number_of_cards_that_no_engine_spans_is_refused(filled: FilledCompany) -> None:
+    give_config(filled.tuned, LLAMA_405B, parameters=405_853_388_800)
+    add_node("east", "ascend-910a")
+    refused = wrong_fields(deploy(filled, status=422, cards=16), 422, "spec-refused")
+    assert "does not serve on ascend-910a" in refused["engine"]
 
 
 def test_the_form_shows_the_nodes_of_a_replica(browser: Client, filled: FilledCompany) -> None:
