@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -220,20 +221,32 @@ class LargestNode:
     cards: int
     #: Bytes of the node itself; 0 if its cluster does not report them.
     memory: Bytes
+    #: The most nodes of one cluster that have all cards of a usual node; 0 if that number varies.
+    whole_nodes: int
 
 
 def largest_nodes() -> dict[str, LargestNode]:
     """By chip of the fleet, whether or not the nodes take new work."""
-    nodes = Card.objects.values_list("chip", "node").annotate(
+    known = adapter_registry.all_chips()
+    rows = Card.objects.values_list("chip", "node__cluster", "node").annotate(
         cards=Count("id"), memory=Max("node__memory")
     )
-    largest: dict[str, LargestNode] = {}
-    for chip, _node, cards, memory in nodes.order_by():
-        other = largest.get(chip, LargestNode(cards=0, memory=Bytes(0)))
-        largest[chip] = LargestNode(
-            cards=max(cards, other.cards), memory=Bytes(max(memory, other.memory))
+    cards_by_chip: dict[str, int] = defaultdict(int)
+    memory_by_chip: dict[str, int] = defaultdict(int)
+    whole: Counter[tuple[str, int]] = Counter()
+    for name, cluster, _node, cards, memory in rows.order_by():
+        cards_by_chip[name] = max(cards_by_chip[name], cards)
+        memory_by_chip[name] = max(memory_by_chip[name], memory)
+        node_cards = known[name].cards_per_node if name in known else 0
+        whole[name, cluster] += 0 < node_cards <= cards
+    return {
+        name: LargestNode(
+            cards=cards,
+            memory=Bytes(memory_by_chip[name]),
+            whole_nodes=max(count for (chip, _cluster), count in whole.items() if chip == name),
         )
-    return largest
+        for name, cards in cards_by_chip.items()
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -34,6 +33,7 @@ from tests.unit.engines.serving_requests import (
     PLAIN,
     SPECS,
     SPEECH,
+    command_of,
     findings,
     rendered,
 )
@@ -57,9 +57,7 @@ def parsed(name: str, lines: Sequence[list[str]], *, version: str, python: Path)
 
 def command(launch: Launch) -> list[str]:
     """What the engine is started with, placeholders filled as a cluster fills them."""
-    argv = list(launch.roles[0].argv)
-    if "steps.json" in launch.files:
-        argv = json.loads(launch.files["steps.json"])["steps"][0]["run"]
+    argv = command_of(launch)
     filled = {"{inputs}": "/inputs", "{port:http}": "8000", "{index}": "1", "{leader}": "10.0.0.1"}
     for placeholder, value in filled.items():
         argv = [each.replace(placeholder, value) for each in argv]

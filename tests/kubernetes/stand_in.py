@@ -168,7 +168,13 @@ _CHECKS: Mapping[str, Callable[[Any, Sequence[str]], None]] = {
 
 
 def _server(arguments: list[str]) -> int:
-    """vLLM and SGLang: one port, which answers ``/health``."""
+    """vLLM and SGLang: one port, which answers ``/health``; no port of vLLM's processes without a server."""
+    if "--nnodes" in arguments:
+        place = [_option(arguments, name) for name in ("--node-rank", "--nnodes")]
+        address = arguments[_index_of(arguments, "--master-addr", "--dist-init-addr") + 1]
+        print(f"process {place[0]} of {place[1]} meets the others at {address}", flush=True)
+    if "--headless" in arguments:
+        threading.Event().wait()
     return _serve((_option(arguments, "--host"), int(_option(arguments, "--port"))), "/health")
 
 
@@ -343,6 +349,13 @@ def _option(arguments: Sequence[str], name: str) -> str:
         return arguments[arguments.index(name) + 1]
     except (ValueError, IndexError):
         raise RuleViolation(f"the option {name} is missing") from None
+
+
+def _index_of(arguments: Sequence[str], *names: str) -> int:
+    found = [arguments.index(name) for name in names if name in arguments]
+    if not found:
+        raise RuleViolation(f"none of the options {', '.join(names)} is given")
+    return found[0]
 
 
 def _match(what: str, found: str, pattern: str) -> None:

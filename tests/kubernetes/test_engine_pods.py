@@ -1,9 +1,10 @@
 """The command of each engine starts in a pod whose image stands in for the real one (``stand_in_images.py``).
 
 Every Launch is rendered by the engine's plug-in and started by the product's adapter on the test cluster. An
-engine that serves becomes ready; one that trains succeeds and leaves a model. Then each rule of each image is
-changed in one more pod, which has to fail and name the rule. The folders of an Ascend driver are not mounted, as
-this machine has none. No accelerator and no real image is used: not run on hardware.
+engine that serves becomes ready, and so does each process of a replica on two nodes, for which the node stands
+twice; one that trains succeeds and leaves a model. Then each rule of each image is changed in one more pod, which
+has to fail and name the rule. The folders of an Ascend driver are not mounted, as this machine has none. No
+accelerator and no real image is used: not run on hardware.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import pytest
 from controlplane.adapters.artifacts.filesystem import FilesystemArtifacts
 from controlplane.adapters.clusters.kubernetes import KubernetesCluster, launching
 from controlplane.ports.adapter_registry import all_chips, engine_by_name
-from controlplane.ports.clusters import ObservedReplica, ReplicaPhase
+from controlplane.ports.clusters import ObservedLaunch, ObservedReplica, ReplicaPhase
 from controlplane.ports.engines import EngineTask, RenderRequest
 from controlplane.ports.launches import InputArtifact, Launch, LaunchPlacement
 from tests.contract.cluster_harness import end_all
@@ -30,6 +31,7 @@ from tests.kubernetes import stand_in_images
 from tests.kubernetes.clusters import NODE, LiveCluster
 from tests.kubernetes.stand_in import CHANGED
 from tests.kubernetes.stand_in_images import IMAGES, MOUNTED, StandInImage
+from tests.unit.engines.serving_requests import ACROSS_NODES
 from tests.unit.engines.training_requests import QWEN3_8B
 
 pytestmark = pytest.mark.kubernetes
@@ -53,7 +55,7 @@ SPECS: Mapping[EngineTask, Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One pod, and what is expected of it."""
+    """One Launch, of one pod for each node, and what is expected of it."""
 
     launch: Launch
     vendor: str
@@ -61,12 +63,23 @@ class Case:
     #: The rule that is changed; empty: none, and the engine works.
     changed: str = ""
 
-    def done(self, seen: ObservedReplica) -> bool:
-        ready = self.task is EngineTask.SERVE and seen.phase is ReplicaPhase.RUNNING
-        return seen.ended or ready
+    @property
+    def pods(self) -> int:
+        return len(self.launch.roles[0].placements)
+
+    def done(self, seen: ObservedLaunch) -> bool:
+        ready = self.task is EngineTask.SERVE and all(
+            replica.phase is ReplicaPhase.RUNNING for replica in seen.replicas
+        )
+        return ready or any(replica.ended for replica in seen.replicas)
 
     def failure(self, seen: ObservedReplica, log: str) -> str:
-        """Why the outcome is not the expected one; empty if it is."""
+        """Why the outcome of one pod is not the expected one; empty if it is."""
+        place = (
+            f"process {seen.index} of {self.pods} meets the others at {self.launch.name}-server-0."
+        )
+        if self.pods > 1 and place not in log:
+            return "another rank or leader"
         if self.changed:
             named = seen.ended and seen.exit_code != 0 and f"rule {self.changed}" in log
             return "" if named else f"{seen.phase} without naming the rule"
@@ -108,6 +121,9 @@ def cases(trees: Mapping[str, InputArtifact]) -> list[Case]:
         assert launch.image == image.image
         case = Case(launch=launch, vendor=all_chips()[image.chip].vendor, task=task)
         works.append(case)
+        if (image.engine, image.chip) in ACROSS_NODES:
+            across = rendered(image, task=task, trees=trees, nodes=2)
+            works.append(replace(case, launch=replace(across, name=f"{launch.name}-across")))
         violates += [
             replace(case, launch=changed(launch, rule.name), changed=rule.name)
             for rule in image.rules
@@ -116,10 +132,11 @@ def cases(trees: Mapping[str, InputArtifact]) -> list[Case]:
 
 
 def rendered(
-    image: StandInImage, *, task: EngineTask, trees: Mapping[str, InputArtifact]
+    image: StandInImage, *, task: EngineTask, trees: Mapping[str, InputArtifact], nodes: int = 1
 ) -> Launch:
     chip = all_chips()[image.chip]
     first = FIRST_CARDS[chip.vendor]
+    cards = tuple(range(first, first + CARDS))
     names = ("model", "dataset") if task is EngineTask.FINETUNE else ("model",)
     return engine_by_name(image.engine).render(
         RenderRequest(
@@ -127,7 +144,7 @@ def rendered(
             name=f"engine-{image.engine.replace('_', '-')}",
             spec=SPECS[task],
             chip=chip,
-            placements=(LaunchPlacement(node=NODE, cards=tuple(range(first, first + CARDS))),),
+            placements=(LaunchPlacement(node=NODE, cards=cards),) * nodes,
             inputs=tuple(trees[name] for name in names),
             report_url="https://ninefold.example/api/v1/attempts/1",
             token=KEY,
@@ -212,7 +229,7 @@ class Pods:
         pending, failures = deque(cases), list[str]()
         while pending or self._running:
             for case in list(pending):
-                if self._free(case.vendor):
+                if self._fits(case):
                     pending.remove(case)
                     self._cluster.launch(case.launch)
                     self._running[case.launch.name] = case
@@ -221,8 +238,9 @@ class Pods:
                 failures += self._advance(name)
         return failures
 
-    def _free(self, vendor: str) -> bool:
-        return sum(case.vendor == vendor for case in self._running.values()) < AT_A_TIME
+    def _fits(self, case: Case) -> bool:
+        running = (each.pods for each in self._running.values() if each.vendor == case.vendor)
+        return sum(running) + case.pods <= AT_A_TIME
 
     def _due(self) -> list[str]:
         """Launches that have ended, or are ready for the first time."""
@@ -230,8 +248,7 @@ class Pods:
         return [
             name
             for name, launch in seen.items()
-            if launch.ended
-            or (name not in self._stopping and self._running[name].done(launch.replicas[0]))
+            if launch.ended or (name not in self._stopping and self._running[name].done(launch))
         ]
 
     def _advance(self, name: str) -> list[str]:
@@ -247,8 +264,13 @@ class Pods:
         return failures
 
     def _judged(self, name: str) -> list[str]:
-        case, (replica,) = self._running[name], self._cluster.observe([name])[name].replicas
-        chunk = self._cluster.log(name, role=replica.role, index=0, offset=0, limit=1 << 20)
-        log = chunk.content.decode()
-        failure = case.failure(replica, log)
-        return [f"{name}: {failure}\n{replica.message}\n{log[-2000:]}"] if failure else []
+        case, failures = self._running[name], []
+        for replica in self._cluster.observe([name])[name].replicas:
+            chunk = self._cluster.log(
+                name, role=replica.role, index=replica.index, offset=0, limit=1 << 20
+            )
+            log = chunk.content.decode()
+            if failure := case.failure(replica, log):
+                what = f"{name} {replica.index}: {failure}"
+                failures.append(f"{what}\n{replica.message}\n{log[-2000:]}")
+        return failures

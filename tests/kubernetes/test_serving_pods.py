@@ -25,6 +25,7 @@ from tests.unit.adapters.kubernetes.test_pods import objects
 from tests.unit.adapters.volcano.plans import planned
 from tests.unit.deployment.kustomizations import title
 from tests.unit.engines.serving_requests import (
+    ACROSS_NODES,
     CHIPS,
     ENGINES,
     IMAGE_SPEC,
@@ -62,7 +63,13 @@ ADAPTERS = tuple(
 
 
 def launches() -> Iterator[tuple[ModelKind, str, str, Launch]]:
-    """What each engine renders on each chip of each kind of model that it accepts there."""
+    """What each engine renders of each kind of model that it accepts on each chip, on one node and on two."""
+    text, served = MODELS[ModelKind.TEXT]
+    for engine, chip in ACROSS_NODES:
+        launch = rendered(
+            engine, served, chip=chip, model=text, nodes=2, inputs=input_trees("model")
+        )
+        yield ModelKind.TEXT, engine, chip, launch
     for kind, (model, spec) in MODELS.items():
         assert model.kind is kind
         for engine in (*ENGINES, "tei", "vllm_omni"):
@@ -71,10 +78,7 @@ def launches() -> Iterator[tuple[ModelKind, str, str, Launch]]:
                     continue
                 support = engine_by_name(engine).profile().lora
                 adapters = ADAPTERS if kind is ModelKind.TEXT and support else ()
-                inputs = tuple(
-                    InputArtifact(name=name, files={"config.json": f"sha256:{'ab' * 32}"})
-                    for name in ("model", *(each.input for each in adapters))
-                )
+                inputs = input_trees("model", *(each.input for each in adapters))
                 launch = rendered(
                     engine,
                     spec,
@@ -85,6 +89,11 @@ def launches() -> Iterator[tuple[ModelKind, str, str, Launch]]:
                     placements=(LaunchPlacement(node="n0", cards=(0,)),),
                 )
                 yield kind, engine, chip, launch
+
+
+def input_trees(*names: str) -> tuple[InputArtifact, ...]:
+    files = {"config.json": f"sha256:{'ab' * 32}"}
+    return tuple(InputArtifact(name=name, files=files) for name in names)
 
 
 def plan_of(launch: Launch, *, chip: str) -> LaunchPlan:
@@ -108,7 +117,8 @@ def test_the_server_takes_each_kind_of_model_on_gpus_and_npus_whole(server: Cont
         vendors[kind, engine].add(all_chips()[chip].vendor)
         for manifest in objects(plan_of(launch, chip=chip)):
             answer = server.request("POST", f"{collection(manifest)}?dryRun=All", body=manifest)
-            what = f"{kind} on {engine} and {chip}: {title(manifest)}"
+            nodes = len(launch.roles[0].placements)
+            what = f"{kind} on {engine} and {nodes} × {chip}: {title(manifest)}"
             if answer.status_code != 201:
                 refused.append(f"{what}: {answer.text}")
                 continue

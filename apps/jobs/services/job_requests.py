@@ -13,13 +13,12 @@ from apps.jobs.services.resource_resolution import (
     default_engine_for_task,
     expand_chip_names,
     parallel_plan_resolve,
-    replica_and_card_counts,
 )
 from apps.jobs.services.secret_variables import secret_variables_check
 from apps.models import selectors as registry_selectors
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from apps.quotas.models import Queue
-from controlplane.domain.common.accelerators import Chip, check_cards_per_node
+from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import UNKNOWN, Reason
 from controlplane.domain.common.spec_fields import (
     FieldFinding,
@@ -197,12 +196,7 @@ def _check_requested_resources(
             value=request.cards,
         )
     else:
-        _, cards = replica_and_card_counts(chips, request.cards)
-        beyond = (chip for chip in chips if 0 < chip.cards_per_node < cards)
-        wrong = [
-            finding for chip in beyond for finding in parallelism.check_card_count(cards, chip=chip)
-        ]
-        yield from wrong or filter(None, (check_cards_per_node(chip, cards) for chip in chips))
+        yield from parallelism.check_cards_on_nodes(chips, request.cards)
     if request.memory < 0:
         yield field_finding(
             "memory",

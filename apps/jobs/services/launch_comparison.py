@@ -15,11 +15,11 @@ from apps.jobs.services.job_requests import (
     check_engine_supports_job,
     job_request_resolve,
 )
-from apps.jobs.services.resource_resolution import replica_and_card_counts
 from apps.models import selectors as models
 from apps.models.models import Artifact, DatasetVersion, ModelVersion
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.spec_fields import FieldFinding, field_finding
+from controlplane.domain.jobs.parallelism import node_and_card_counts
 from controlplane.domain.quotas.claims import GangShape
 from controlplane.ports import adapter_registry
 from controlplane.ports.artifacts import BlobMissing
@@ -116,7 +116,7 @@ def _preview_request(request: JobRequest, chip: Chip) -> _LaunchPreview:
     resolved = job_request_resolve(replace(request, chips=(chip.name,)))
     if resolved.spec is None:
         return _LaunchPreview(chip=chip, findings=resolved.findings)
-    replicas, cards = replica_and_card_counts([chip], request.cards)
+    replicas, cards = node_and_card_counts([chip], request.cards)
     return _preview_launch(
         engine=adapter_registry.engine_by_name(request.engine),
         task=EngineTask(request.kind),

@@ -31,10 +31,7 @@ from apps.jobs.services.job_requests import (
     deleted_input_findings,
     job_request_resolve,
 )
-from apps.jobs.services.resource_resolution import (
-    interchangeable_chip_count,
-    replica_and_card_counts,
-)
+from apps.jobs.services.resource_resolution import interchangeable_chip_count
 from apps.jobs.services.secret_variables import (
     secret_variables_missing,
     secret_variables_store,
@@ -56,6 +53,7 @@ from controlplane.domain.jobs.lifecycle import (
     JobEvent,
     JobState,
 )
+from controlplane.domain.jobs.parallelism import node_and_card_counts
 from controlplane.domain.jobs.retries import RetryPolicy
 from controlplane.domain.quotas.claims import GangShape, RoleShape
 from controlplane.domain.storage.team_storage import StorageQuotaExceeded
@@ -117,7 +115,7 @@ def job_submit(*, actor: User, team: Team, request: JobRequest) -> Job:
 
 
 def _gang_shape(request: JobRequest, resolved: ResolvedRequest) -> GangShape:
-    replicas, cards = replica_and_card_counts(resolved.chips, request.cards)
+    replicas, cards = node_and_card_counts(resolved.chips, request.cards)
     limits = Resources(cpu=Millicpu(cards * 1000), memory=Bytes(request.memory))
     role = ROLES[EngineTask(request.kind)]
     return GangShape(roles=(RoleShape(name=role, replicas=replicas, cards=cards, limits=limits),))

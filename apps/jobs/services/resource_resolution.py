@@ -243,14 +243,6 @@ def parallel_plan_resolve(
     return _plan_as_spec(plan_or_wrong, requested), ()
 
 
-def replica_and_card_counts(chips: Sequence[Chip], cards: int) -> tuple[int, int]:
-    """The number of nodes and the cards of each for a total of ``cards``."""
-    node = min((chip.cards_per_node for chip in chips if chip.cards_per_node), default=0)
-    if not node or cards <= node or cards % node:
-        return 1, cards
-    return cards // node, node
-
-
 def _architecture_of(model: ModelFacts) -> Architecture | None:
     try:
         return parse_architecture(model.config, parameters=model.parameters or None)

@@ -25,7 +25,7 @@ from apps.serving.models import (
 )
 from apps.serving.selectors.deployments import RolloutStatus, rollout_status
 from apps.serving.selectors.lora_adapters import MAX_ADAPTERS, AdapterConfiguration
-from apps.serving.selectors.revision_configurations import MAX_REPLICAS
+from apps.serving.selectors.revision_configurations import MAX_REPLICAS, replica_node_counts
 from apps.serving.services.weight_downloads import MAX_NODES as MAX_DOWNLOAD_NODES
 from apps.serving.services.weight_downloads import NodeSelection
 from controlplane.domain.common.reasons import Reason
@@ -40,6 +40,7 @@ from controlplane.domain.serving.rollouts import (
 )
 from controlplane.ports.engines import EngineTask
 from controlplane.web import rest
+from controlplane.web.log_responses import LogQuery
 from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.references import ReferenceNaming, register_reference_naming
 from controlplane.web.spec_schemas import EngineSpecField
@@ -105,6 +106,15 @@ class ReplicaSerializer(serializers.ModelSerializer[Replica]):
         )
 
 
+class ReplicaLogQuery(LogQuery):
+    process = serializers.IntegerField(
+        default=0,
+        min_value=0,
+        max_value=MOST_CARDS - 1,
+        help_text="Index of the process of a replica on several nodes. Default: 0, which serves the requests.",
+    )
+
+
 class DeploymentEventSerializer(serializers.Serializer[Any]):
     replica = serializers.CharField(help_text="Uid of the replica; empty: the deployment.")
     from_state = serializers.CharField()
@@ -143,6 +153,9 @@ class RevisionSerializer(serializers.ModelSerializer[Revision]):
         help_text="Operations of the model at the gateway."
     )
     chips = serializers.ListField(child=serializers.CharField())
+    nodes = serializers.SerializerMethodField(
+        help_text="Nodes of one replica; each has the same number of its cards."
+    )
     adapters = RevisionAdapterSerializer(
         many=True, help_text="LoRA adapters that are served beside the model."
     )
@@ -159,6 +172,7 @@ class RevisionSerializer(serializers.ModelSerializer[Revision]):
             "operations",
             "chips",
             "cards",
+            "nodes",
             "adapters",
             "failed_at",
             "failure_reason",
@@ -174,6 +188,9 @@ class RevisionSerializer(serializers.ModelSerializer[Revision]):
     )
     def get_operations(self, revision: Revision) -> list[str]:
         return [operation.value for operation in selectors.revision_operations(revision)]
+
+    def get_nodes(self, revision: Revision) -> int:
+        return replica_node_counts(revision.chips, revision.cards)[0]
 
 
 class RolloutStatusSerializer(serializers.Serializer[RolloutStatus]):
@@ -311,8 +328,8 @@ class RevisionConfigurationSerializer(rest.StrictSerializer[Any]):
         required=False,
         min_value=1,
         max_value=MOST_CARDS,
-        help_text="Cards of one replica. Default of a new deployment: the fewest of 1, 2, 4 and 8 that hold the "
-        "model.",
+        help_text="Cards of one replica: of one node, or a multiple of all cards of a node. Default of a new "
+        "deployment: the fewest that hold the model, of one node or else of 2, 4 … nodes.",
     )
     adapters = serializers.ListField(
         child=AdapterRequestSerializer(),

@@ -34,7 +34,7 @@ from apps.serving.selectors.revision_configurations import (
 from apps.serving.services import deployments, gateways, rollouts, weight_downloads
 from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.serving.lifecycle import ReplicaState
-from controlplane.web.log_responses import LogQuery, LogSerializer, PlainTextRenderer, decode_chunk
+from controlplane.web.log_responses import LogSerializer, PlainTextRenderer, decode_chunk
 from controlplane.web.problem_details import register_problem
 from controlplane.web.rest import CollectionViewSet, PartsViewSet, ResourceViewSet, supports_dry_run
 
@@ -275,7 +275,7 @@ class WeightDownloadViewSet(CollectionViewSet[WeightDownload]):
 class ReplicaViewSet(ResourceViewSet[Replica]):
     tag = "serving"
     token_scope = Scope.SERVING
-    queries = {"log": LogQuery}
+    queries = {"log": serializers.ReplicaLogQuery}
     visible = staticmethod(selectors.replicas_visible)
 
     @extend_schema(
@@ -289,7 +289,9 @@ class ReplicaViewSet(ResourceViewSet[Replica]):
     def log(self, request: Request, uid: str) -> Response:
         replica = self.get_object()
         offset = self.query["offset"]
-        chunk = selectors.replica_log(replica, offset=offset, limit=self.query["limit"])
+        chunk = selectors.replica_log(
+            replica, process=self.query["process"], offset=offset, limit=self.query["limit"]
+        )
         text, next_offset = decode_chunk(chunk, tail=offset < 0)
         if PlainTextRenderer.is_accepted(request):
             return Response(text, headers={"X-Next-Offset": str(next_offset)})

@@ -50,6 +50,7 @@ from controlplane.ports.clusters import (
     ClusterAdapter,
     ClusterError,
     ClusterUnavailable,
+    ExitCause,
     LaunchRefused,
     ObservedLaunch,
     ReplicaPhase,
@@ -414,18 +415,24 @@ def _reconcile_running_replica(replica: Replica, at: datetime) -> None:
             ),
         )
     elif ended := [replica for replica in observed.replicas if replica.ended]:
-        # Of several processes, the first to end is the reason; the others cannot serve without it.
-        end = min(ended, key=lambda one: one.ended_at.timestamp() if one.ended_at else inf)
-        _record_replica_crash(
-            replica,
-            at,
-            reason=end.message
-            or Reason(
-                "launch.state.exited",
-                "the process ended with exit code {exit_code}",
-                exit_code=end.exit_code,
+        # Of several processes, the first to end by itself is the reason; the others cannot serve without it.
+        end = min(
+            ended,
+            key=lambda one: (
+                one.ended_at.timestamp() if one.ended_at else inf,
+                one.cause is ExitCause.STOPPED,
             ),
         )
+        reason = end.message or Reason(
+            "launch.state.exited",
+            "the process ended with exit code {exit_code}",
+            exit_code=end.exit_code,
+        )
+        if len(observed.replicas) > 1:
+            reason = Reason(
+                "replica.process.ended", "process {index}: {reason}", index=end.index, reason=reason
+            )
+        _record_replica_crash(replica, at, reason=reason, process=end.index)
     elif replica.state == ReplicaState.STARTING:
         _check_replica_started(replica, observed, at)
     elif unready := [one for one in observed.replicas if one.phase is ReplicaPhase.STARTING]:
@@ -456,8 +463,8 @@ def _check_replica_started(replica: Replica, observed: ObservedLaunch, at: datet
         )
 
 
-def _record_replica_crash(replica: Replica, at: datetime, *, reason: str) -> None:
-    """Record how it ended and when to restart it."""
+def _record_replica_crash(replica: Replica, at: datetime, *, reason: str, process: int = 0) -> None:
+    """Record how it ended, with the end of the log of that process, and when to restart it."""
     was_stable = replica.ready_at is not None and at - replica.ready_at > BACKOFF_RESET_AFTER
     crashes = 1 if was_stable else replica.crashes + 1
     delay = restart_backoff(crashes=crashes)
@@ -476,15 +483,15 @@ def _record_replica_crash(replica: Replica, at: datetime, *, reason: str) -> Non
         restart_at=at + delay,
         ready_at=None,
         url="",
-        log_tail=_replica_log_tail(replica),
+        log_tail=_replica_log_tail(replica, process),
     )
 
 
-def _replica_log_tail(replica: Replica) -> str:
+def _replica_log_tail(replica: Replica, process: int) -> str:
     chunk = _cluster_adapter(replica).log(
         replica.launch_name,
         role=ROLES[EngineTask.SERVE],
-        index=0,
+        index=process,
         offset=-LOG_TAIL_BYTES,
         limit=LOG_TAIL_BYTES,
     )

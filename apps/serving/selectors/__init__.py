@@ -20,6 +20,7 @@ from apps.serving.selectors.deployments import (
     node_weights,
     nodes_of_deployment,
     replica_log,
+    replica_nodes,
     replica_state_since,
     replicas_visible,
     revisions_of,

@@ -28,6 +28,7 @@ from django.db.models.functions import Coalesce
 from apps.accounts import selectors as accounts
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Node
+from apps.quotas import selectors as quotas
 from apps.quotas.models import Allocation, Claim
 from apps.serving.models import (
     AdapterRoute,
@@ -191,15 +192,29 @@ def replicas_visible(user: accounts.RequestUser) -> QuerySet[Replica]:
     ).select_related("backend__revision__deployment__team", "cluster")
 
 
-def replica_log(replica: Replica, *, offset: int, limit: int) -> LogChunk:
-    """Up to ``limit`` bytes of the log of its current run from ``offset``; negative counts from the end."""
+def replica_nodes(replica: Replica) -> tuple[str, ...]:
+    """The node of each of its processes, by index; empty before it has cards."""
+    claim = Claim.objects.filter(uid=replica.claim_uid).first()
+    if claim is None:
+        return ()
+    return tuple(placement.node for placement in quotas.placements_of_claim(claim))
+
+
+def replica_log(replica: Replica, *, process: int, offset: int, limit: int) -> LogChunk:
+    """Up to ``limit`` bytes of the log of one process of its current run from ``offset``.
+
+    :param process: index; 0 is the process that serves the requests.
+    :param offset: negative counts from the end.
+    """
     ended = replica.state == ReplicaState.STOPPED
     if replica.cluster is None:
         return LogChunk(content=b"", next_offset=0, complete=ended)
     adapter = fleet.cluster_adapter(replica.cluster)
     role = ROLES[EngineTask.SERVE]
     try:
-        return adapter.log(replica.launch_name, role=role, index=0, offset=offset, limit=limit)
+        return adapter.log(
+            replica.launch_name, role=role, index=process, offset=offset, limit=limit
+        )
     except ClusterError:
         return LogChunk(content=b"", next_offset=max(0, offset), complete=False)
 

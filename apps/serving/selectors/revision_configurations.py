@@ -18,19 +18,27 @@ from apps.serving.selectors.lora_adapters import (
     revision_adapters,
 )
 from controlplane.domain.catalog import CatalogTask
-from controlplane.domain.common.accelerators import Chip, ChipKind, check_cards_per_node
+from controlplane.domain.common.accelerators import Chip, ChipKind
 from controlplane.domain.common.reasons import NONE, Reason
 from controlplane.domain.common.resources import Bytes, format_bytes
 from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
+from controlplane.domain.jobs.parallelism import check_cards_on_nodes, node_and_card_counts
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.registry.versions import GateDecision, ModelState
 from controlplane.domain.serving.parallelism import (
     architecture_from_config,
     check_replica_parallelism,
+    replica_parallelism,
 )
 from controlplane.ports import adapter_registry
 from controlplane.ports.artifacts import ArtifactError
-from controlplane.ports.engines import ArgumentVerification, Engine, EngineTask, ModelFacts
+from controlplane.ports.engines import (
+    ArgumentVerification,
+    Engine,
+    EngineTask,
+    ModelFacts,
+    MultiNodeEngine,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +53,16 @@ class EngineChoice:
     unavailable_reason: str
 
 
-def engine_choices(*, chip: Chip, model: ModelFacts | None) -> tuple[EngineChoice, ...]:
-    """Every engine that serves: the best for the chip first, those that cannot serve there last."""
+def engine_choices(
+    *, chip: Chip, model: ModelFacts | None, nodes: int = 1
+) -> tuple[EngineChoice, ...]:
+    """Every engine that serves: the best for the chip first, those that cannot serve there last.
+
+    :param nodes: nodes of one replica.
+    """
     engines = [adapter_registry.engine_by_name(name) for name in adapter_registry.engine_names()]
     choices = [
-        (engine, engine_refusal(engine, chip=chip, model=model))
+        (engine, engine_refusal(engine, chip=chip, model=model, nodes=nodes))
         for engine in engines
         if EngineTask.SERVE in engine.tasks
     ]
@@ -65,16 +78,18 @@ def engine_choices(*, chip: Chip, model: ModelFacts | None) -> tuple[EngineChoic
     )
 
 
-def best_engine(*, chip: Chip, model: ModelFacts | None) -> str:
-    """The name of the default engine for the model on the chip."""
-    return engine_choices(chip=chip, model=model)[0].name
+def best_engine(*, chip: Chip, model: ModelFacts | None, nodes: int = 1) -> str:
+    """The name of the default engine for the model on so many nodes with the chip."""
+    return engine_choices(chip=chip, model=model, nodes=nodes)[0].name
 
 
-def engine_refusal(engine: Engine, *, chip: Chip, model: ModelFacts | None) -> str:
-    """Why it does not serve the model on the chip; empty if it does."""
+def engine_refusal(engine: Engine, *, chip: Chip, model: ModelFacts | None, nodes: int = 1) -> str:
+    """Why it does not serve the model on so many nodes with the chip; empty if it does."""
     reason = engine.unsupported_reason(EngineTask.SERVE, chip)
     if reason:
         return reason
+    if nodes > 1 and (found := _check_nodes(engine, {}, nodes=nodes, model=model)):
+        return found[0].message
     if engine.environment() is None and (clusters := fleet.clusters_without_images(chip.name)):
         names = ", ".join(clusters)
         return Reason(
@@ -89,6 +104,21 @@ def engine_refusal(engine: Engine, *, chip: Chip, model: ModelFacts | None) -> s
         return ""
     wrong = engine.check(EngineTask.SERVE, {}, chip=chip, model=model)
     return next((finding.message for finding in wrong if finding.field == "model"), "")
+
+
+def _check_nodes(
+    engine: Engine, spec: Mapping[str, Any], *, nodes: int, model: ModelFacts | None
+) -> tuple[FieldFinding, ...]:
+    """Why a replica cannot span the nodes, two or more; empty if it can."""
+    if isinstance(engine, MultiNodeEngine):
+        return engine.check_nodes(spec, nodes=nodes, model=model)
+    message = Reason(
+        "deployment.engine.one_node",
+        "a replica of {engine} must run on one node, got {nodes}",
+        engine=engine.profile().title,
+        nodes=nodes,
+    )
+    return (FieldFinding(field="cards", message=message),)
 
 
 def engine_field_limits(
@@ -118,7 +148,7 @@ class RevisionConfiguration:
     engine: str = ""
     spec: Mapping[str, Any] = field(default_factory=dict)
     chips: tuple[str, ...] = ("cpu",)
-    #: Cards of one replica.
+    #: Cards of one replica; more than a node has are those of several whole nodes.
     cards: int = 1
     #: LoRA adapters that are served beside the model.
     adapters: tuple[AdapterConfiguration, ...] = ()
@@ -141,7 +171,18 @@ class RevisionConfiguration:
         if self.engine or chip is None:
             return self
         facts = registry_selectors.engine_model_facts(self.model_version)
-        return replace(self, engine=best_engine(chip=chip, model=facts))
+        return replace(self, engine=best_engine(chip=chip, model=facts, nodes=self.nodes))
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of one replica."""
+        return replica_node_counts(self.chips, self.cards)[0]
+
+
+def replica_node_counts(chips: Sequence[str], cards: int) -> tuple[int, int]:
+    """The number of nodes of a replica with so many cards of one of the chips, and the cards of each."""
+    known = adapter_registry.all_chips()
+    return node_and_card_counts([known[name] for name in chips if name in known], cards)
 
 
 def changed_configuration(revision: Revision, changes: Mapping[str, Any]) -> RevisionConfiguration:
@@ -233,22 +274,7 @@ def _check_chips(configuration: RevisionConfiguration) -> Iterator[FieldFinding]
             ),
         )
         return
-    for name in configuration.chips:
-        chip = known[name]
-        if finding := check_cards_per_node(chip, configuration.cards):
-            yield finding
-        elif 0 < chip.cards_per_node < configuration.cards:
-            yield FieldFinding(
-                field="cards",
-                message=Reason(
-                    "deployment.cards.exceed_node",
-                    "a replica runs on one node, and a node with {chip} has {node_cards} "
-                    "cards; got {cards}",
-                    chip=chip.label,
-                    node_cards=chip.cards_per_node,
-                    cards=configuration.cards,
-                ),
-            )
+    yield from check_cards_on_nodes(_configured_chips(configuration), configuration.cards)
 
 
 def _check_engine(configuration: RevisionConfiguration) -> Iterator[FieldFinding]:
@@ -281,13 +307,16 @@ def _check_engine(configuration: RevisionConfiguration) -> Iterator[FieldFinding
 def _check_engine_chips(
     configuration: RevisionConfiguration, engine: Engine, *, serving: list[str]
 ) -> Iterator[FieldFinding]:
+    nodes = configuration.nodes
     for chip in _configured_chips(configuration):
-        if not (reason := engine_refusal(engine, chip=chip, model=None)):
+        if not (reason := engine_refusal(engine, chip=chip, model=None, nodes=nodes)):
             continue
         others = [
             each
             for each in serving
-            if not engine_refusal(adapter_registry.engine_by_name(each), chip=chip, model=None)
+            if not engine_refusal(
+                adapter_registry.engine_by_name(each), chip=chip, model=None, nodes=nodes
+            )
         ]
         if others:
             message = Reason(
@@ -316,6 +345,8 @@ def _check_spec(configuration: RevisionConfiguration) -> Iterator[FieldFinding]:
     except ArtifactError:
         # Replicas need the files too, and report it; the spec can be checked without them.
         facts = registry_selectors.engine_model_facts(configuration.model_version)
+    if configuration.nodes > 1:
+        yield from _check_nodes(engine, configuration.spec, nodes=configuration.nodes, model=facts)
     for chip in _configured_chips(configuration):
         wrong = engine.check(EngineTask.SERVE, configuration.spec, chip=chip, model=facts)
         yield from wrong or _check_parallelism(configuration, engine, chip=chip, model=facts)
@@ -325,13 +356,15 @@ def _check_parallelism(
     configuration: RevisionConfiguration, engine: Engine, *, chip: Chip, model: ModelFacts
 ) -> tuple[FieldFinding, ...]:
     group = engine.normalise(EngineTask.SERVE, configuration.spec).get("parallel")
-    if group is None or not 1 <= configuration.cards <= MOST_CARDS:
+    chips, cards = _configured_chips(configuration), configuration.cards
+    if group is None or not 1 <= cards <= MOST_CARDS or check_cards_on_nodes(chips, cards):
         return ()
     return check_replica_parallelism(
         group,
         cards=configuration.cards,
         architecture=architecture_from_config(model.config),
         chip=chip,
+        nodes=configuration.nodes,
     )
 
 
@@ -402,15 +435,17 @@ def default_configuration(
     cards: int | None = None,
     **chosen: Any,
 ) -> RevisionConfiguration:
-    """The configuration with the chip of the fleet that holds the model on the fewest cards of one node.
+    """The configuration with the chip of the fleet that holds the model on the fewest cards.
 
-    A chip with enough free cards comes first. A model that cannot be sized gets one card. The processor is chosen
-    if ``chips`` names it, or if its node holds the model and no accelerator of the fleet serves its kind.
+    They are cards of one node, or all cards of 2, 4 … nodes of one cluster if no node holds the model and an
+    engine serves it across nodes. A chip with enough free cards comes first. A model that cannot be sized gets one
+    card. The processor is chosen if ``chips`` names it, or if its node holds the model and no accelerator of the
+    fleet serves its kind.
 
     :param chips: replaces the chips of the fleet. If ``cards`` is given too, memory is not checked.
     :param cards: replaces the numbers of cards that are tried.
     :param chosen: further fields of the configuration.
-    :raises sizing.SizingRefused: if the model needs more memory than any node has.
+    :raises sizing.SizingRefused: if the model needs more memory than the fleet has for one replica.
     """
     processor = RevisionConfiguration(
         model_version=model_version, chips=chips or (_PROCESSOR,), cards=cards or 1, **chosen
@@ -421,9 +456,7 @@ def default_configuration(
     fitting: list[tuple[tuple[bool, bool, int, int], RevisionConfiguration]] = []
     too_small: list[_FitResult] = []
     for alternatives, free in _acceptable_chips(chips):
-        candidate = replace(processor, chips=alternatives).with_engine()
-        if not candidate.engine:
-            continue
+        candidate = replace(processor, chips=alternatives)
         sizes = _request_sizes(alternatives[0], nodes) if cards is None else (cards,)
         result = _with_fewest_cards(candidate, sizes)
         if result.fits:
@@ -452,26 +485,29 @@ def default_configuration(
 
 def _acceptable_chips(chips: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
     """Alternatives with the number of their free cards: the given ones, or else each accelerator of the fleet."""
-    if chips:
-        # They are the only ones: whether cards are free decides nothing.
-        yield chips, 0
-        return
     known = adapter_registry.all_chips()
+    if chips:
+        # They are the only ones: whether cards are free decides nothing. The check names one that is unknown.
+        if chips[0] in known:
+            yield chips, 0
+        return
     for chip, free in quotas.count_free_cards().items():
         if chip in known and known[chip].kind is not ChipKind.CPU:
             yield (chip,), free
 
 
 def _request_sizes(name: str, nodes: Mapping[str, fleet.LargestNode]) -> tuple[int, ...]:
-    """Numbers of cards that one node of the fleet allocates, ascending; of a usual node if the fleet has none."""
-    chip = adapter_registry.all_chips().get(name)
-    if chip is None:
-        # The check of the configuration names it.
-        return (1,)
+    """Numbers of cards that one replica may get in the fleet, ascending: of one node, then of 2, 4 … whole nodes.
+
+    If the fleet has none of the chip, those of a usual node.
+    """
+    chip = adapter_registry.all_chips()[name]
     most = nodes[name].cards if name in nodes else chip.cards_per_node or _DEFAULT_NODE_CARDS
     # Without sizes of the hardware, powers of two: they divide what models have of everything.
     sizes = sorted(chip.legal_request_sizes) or [1 << bit for bit in range(most.bit_length())]
-    return tuple(size for size in sizes if size <= most) or (sizes[0],)
+    of_one = tuple(size for size in sizes if size <= most) or (sizes[0],)
+    whole = min(nodes[name].whole_nodes if name in nodes else 0, MOST_CARDS // most)
+    return (*of_one, *(chip.cards_per_node << bit for bit in range(1, whole.bit_length())))
 
 
 def _with_fewest_cards(
@@ -480,12 +516,17 @@ def _with_fewest_cards(
     """The first number of cards that holds one request and is not refused, or else one that holds it."""
     holding: list[_FitResult] = []
     too_small: list[tuple[RevisionConfiguration, sizing.SizingResult]] = []
+    on_one_node = candidate.with_engine()
     for cards in sizes:
-        chosen = replace(candidate, cards=cards)
+        chosen = replace(on_one_node, cards=cards)
+        if chosen.nodes > 1:
+            chosen = replace(candidate, cards=cards).with_engine()
+            if not candidate.engine and _engine_refusals(chosen):
+                continue
         try:
             sized = replica_memory(chosen, host_memory=host_memory)
         except sizing.SizingRefused:
-            return _FitResult.of(replace(candidate, cards=sizes[0]), None)
+            return _FitResult.of(replace(on_one_node, cards=sizes[0]), None)
         if _fits(sized):
             result = _FitResult.of(chosen, sized)
             if not result.refused:
@@ -495,7 +536,21 @@ def _with_fewest_cards(
             too_small.append((chosen, sized))
     if holding:
         return holding[0]
+    if not too_small:
+        # Of several nodes only, which no engine spans: the check of the configuration says so.
+        return _FitResult.of(replace(candidate, cards=sizes[0]), None)
     return _FitResult.of(*max(too_small, key=lambda each: (each[1].estimate.legal, each[0].cards)))
+
+
+def _engine_refusals(configuration: RevisionConfiguration) -> list[str]:
+    """Why its engine does not serve its model on one of its chips; empty if it does."""
+    engine = adapter_registry.engine_by_name(configuration.engine)
+    facts = registry_selectors.engine_model_facts(configuration.model_version)
+    reasons = (
+        engine_refusal(engine, chip=chip, model=facts, nodes=configuration.nodes)
+        for chip in _configured_chips(configuration)
+    )
+    return [reason for reason in reasons if reason]
 
 
 def _insufficient_memory(too_small: Sequence[_FitResult]) -> sizing.SizingRefused:
@@ -513,9 +568,9 @@ def _insufficient_memory(too_small: Sequence[_FitResult]) -> sizing.SizingRefuse
         return sizing.SizingRefused(estimate.findings)
     message = Reason(
         "deployment.memory.insufficient",
-        "a replica of {model} requires {required} on {cards} × {chip}, and the node with the most memory offers "
-        "{available}; quantize the model, set a smaller context_length, use a chip with more memory, or set both "
-        "chips and cards to deploy without this check",
+        "a replica of {model} requires {required} on {cards} × {chip}, where {available} is available; quantize "
+        "the model, set a smaller context_length, use a chip with more memory or more nodes, or set both chips "
+        "and cards to deploy without this check",
         model=sized.subject.name,
         required=format_bytes(estimate.total * cards),
         cards=cards,
@@ -523,6 +578,20 @@ def _insufficient_memory(too_small: Sequence[_FitResult]) -> sizing.SizingRefuse
         available=format_bytes((estimate.limit or 0) * cards),
     )
     return sizing.SizingRefused((FieldFinding(field="cards", message=message),))
+
+
+def _sizing_plan(chosen: RevisionConfiguration) -> dict[str, int]:
+    """The parallel plan that the engine gets; empty if the spec names none and all cards share each layer."""
+    values = chosen.spec.get("parallel") or {}
+    named = {name: values[name] for name in _SAME_PARALLEL_FIELDS if values.get(name)}
+    if chosen.nodes == 1 and not named:
+        return named
+    try:
+        plan = replica_parallelism(values, cards=chosen.cards, nodes=chosen.nodes)
+    except ValueError:
+        # The check of the configuration names what is wrong.
+        return named
+    return {name: getattr(plan, name) for name in _SAME_PARALLEL_FIELDS}
 
 
 def _sizing_request(chosen: RevisionConfiguration, *, longest: int) -> dict[str, Any]:
@@ -533,8 +602,7 @@ def _sizing_request(chosen: RevisionConfiguration, *, longest: int) -> dict[str,
         given["context"] = context
     if spec.get("precision", "auto") != "auto":
         given["precision"] = spec["precision"]
-    plan = spec.get("parallel") or {}
-    given["parallel"] = {name: plan[name] for name in _SAME_PARALLEL_FIELDS if plan.get(name)}
+    given["parallel"] = _sizing_plan(chosen)
     configs = (registry_selectors.lora_config_facts(one.model_version) for one in chosen.adapters)
     if ranks := [facts.rank for facts in configs if facts is not None]:
         given |= {"adapters": len(ranks), "rank": max(ranks)}

@@ -40,6 +40,7 @@ from apps.serving.selectors.lora_adapters import AdapterConfiguration, taken_rou
 from apps.serving.selectors.revision_configurations import (
     MAX_REPLICAS,
     RevisionConfiguration,
+    replica_node_counts,
     revision_configuration_check,
 )
 from controlplane.domain.common.reasons import Reason
@@ -564,7 +565,7 @@ def replicas_create(*, backend: Backend, deployment: Deployment, count: int) -> 
 
 @transaction.atomic
 def replica_create(*, backend: Backend, deployment: Deployment) -> Replica:
-    """Create a replica of a backend, with a claim.
+    """Create a replica of a backend, with a claim of one process on each of its nodes.
 
     The claim of the first replica of a backend is not preemptible; those of the others are.
     """
@@ -572,7 +573,7 @@ def replica_create(*, backend: Backend, deployment: Deployment) -> Replica:
     replica = Replica.objects.create(
         backend=backend, message=Reason("claim.pending.cards", "waiting for cards")
     )
-    cards = backend.revision.cards
+    nodes, cards = replica_node_counts(backend.chips, backend.revision.cards)
     claim_request = quotas.ClaimRequest(
         owner=(OWNER_KIND, replica.uid),
         team=deployment.team,
@@ -581,7 +582,7 @@ def replica_create(*, backend: Backend, deployment: Deployment) -> Replica:
             roles=(
                 RoleShape(
                     name=ROLES[EngineTask.SERVE],
-                    replicas=1,
+                    replicas=nodes,
                     cards=cards,
                     limits=Resources(cpu=Millicpu(cards * 1000), memory=Bytes(0)),
                 ),

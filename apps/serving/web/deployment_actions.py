@@ -31,6 +31,7 @@ from apps.serving.selectors.revision_configurations import (
     RevisionConfiguration,
     default_configuration,
     replica_memory,
+    replica_node_counts,
     revision_configuration_check,
 )
 from apps.serving.services import deployments as services
@@ -159,6 +160,9 @@ def _configuration_check(
         replicas = deployment.replica_count if deployment else values["replicas"]
         context["adapters"] = [one.name for one in form.configuration().adapters]
         context["replicas"] = replicas
+        context["nodes"], context["node_cards"] = replica_node_counts(
+            [values["chip"]], values["cards"]
+        )
         limits = form.strategy().limits(replicas=max(1, replicas))
         context["limits"] = limits
         # A rollout needs cards for its surge only: the others are those of the replicas that it replaces.

@@ -29,10 +29,12 @@ from apps.serving.selectors.deployments import (
     deployment_events,
     deployments_with_calls,
     replica_locations,
+    replica_nodes,
     replicas_with_logs,
     revision_rows,
     rollout_status,
 )
+from apps.serving.selectors.revision_configurations import replica_node_counts
 from apps.serving.selectors.usage import (
     CallStatistics,
     UsageInterval,
@@ -241,8 +243,11 @@ def _overview_context(request: AuthenticatedRequest, found: Deployment) -> dict[
     locations = replica_locations(replicas)
     rollout = rollout_status(found)
     revision = rollout.revision
+    nodes, node_cards = replica_node_counts(revision.chips, revision.cards)
     return {
         "revision": revision,
+        "nodes": nodes,
+        "node_cards": node_cards,
         "rollout": rollout,
         "undone": _is_undone(rollout),
         "operations": selectors.revision_operations(revision),
@@ -343,16 +348,26 @@ def _log_context(request: AuthenticatedRequest, found: Deployment) -> dict[str, 
     choices = list(replicas_with_logs(found))
     requested = request.GET.get("replica", "")
     shown = next((one for one in choices if one.uid == requested), choices[0] if choices else None)
+    nodes = replica_nodes(shown) if shown else ()
+    process = _requested_process(request, nodes)
     return {
         "choices": choices,
         "shown": shown,
-        "lines": _log_lines(shown, offset=-LOG_TAIL_BYTES) if shown else None,
+        "nodes": nodes,
+        "process": process,
+        "lines": _log_lines(shown, process=process, offset=-LOG_TAIL_BYTES) if shown else None,
     }
 
 
-def _log_lines(replica: Replica, *, offset: int) -> LogLines:
+def _requested_process(request: AuthenticatedRequest, nodes: Sequence[str]) -> int:
+    """The index of the process in ``?process=``; 0 if the replica has no such process."""
+    requested = request.GET.get("process", "")
+    return next((index for index, _ in enumerate(nodes) if str(index) == requested), 0)
+
+
+def _log_lines(replica: Replica, *, process: int, offset: int) -> LogLines:
     """Whole lines from ``offset``; the stored end of the log of a crash where its file is gone."""
-    chunk = selectors.replica_log(replica, offset=offset, limit=LOG_TAIL_BYTES)
+    chunk = selectors.replica_log(replica, process=process, offset=offset, limit=LOG_TAIL_BYTES)
     content, end = chunk.content, chunk.next_offset
     if not chunk.complete:
         whole = content.rfind(b"\n") + 1
@@ -365,7 +380,7 @@ def _log_lines(replica: Replica, *, offset: int) -> LogLines:
 
 @login_required
 def deployment_log(request: AuthenticatedRequest, uid: str, replica: str) -> HttpResponse:
-    """The log of a replica from ``?offset=``, as a fragment that polls for more."""
+    """The log of a replica's ``?process=`` from ``?offset=``, as a fragment that polls for more."""
     found = visible_deployment_or_404(request, uid)
     shown = get_object_or_404(
         selectors.replicas_visible(request.user),
@@ -378,10 +393,12 @@ def deployment_log(request: AuthenticatedRequest, uid: str, replica: str) -> Htt
         if requested.isdecimal() and len(requested) < 20
         else -LOG_TAIL_BYTES
     )
+    process = _requested_process(request, replica_nodes(shown))
     context = {
         "deployment": found,
         "shown": shown,
-        "lines": _log_lines(shown, offset=offset),
+        "process": process,
+        "lines": _log_lines(shown, process=process, offset=offset),
     }
     return render(request, "serving/deployment_log.html#lines", context)
 

@@ -41,10 +41,12 @@ from apps.serving.selectors.revision_configurations import (
     best_engine,
     engine_choices,
     engine_field_limits,
+    replica_node_counts,
 )
 from apps.serving.services.deployments import DEFAULT_STRATEGY
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.spec_fields import SpecField, set_value_at_path, value_at_path
+from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.serving.rollouts import RolloutStrategy
 from controlplane.domain.specs.serving import SERVE
 from controlplane.ports import adapter_registry
@@ -67,12 +69,14 @@ SPEC_FIELDS = _settable_fields(SERVE)
 SPEC_FIELD_NAMES = tuple(each.name for each in SPEC_FIELDS.values())
 
 
-def engine_field(*, chip: Chip | None, model: ModelFacts | None) -> forms.ChoiceField:
-    """A choice of all serving engines, the best for the chip first; empty means automatic."""
+def engine_field(
+    *, chip: Chip | None, model: ModelFacts | None, nodes: int = 1
+) -> forms.ChoiceField:
+    """A choice of all serving engines, the best for so many nodes with the chip first; empty means automatic."""
     field = forms.ChoiceField(label=_("Engine"), required=False, widget=SelectWithDisabledChoices())
     if chip is None:
         return field
-    choices = engine_choices(chip=chip, model=model)
+    choices = engine_choices(chip=chip, model=model, nodes=nodes)
     best = gettext("automatic: %(engine)s") % {"engine": choices[0].title}
     field.choices = [("", best), *((each.name, each.title) for each in choices)]
     disable_choices(
@@ -147,7 +151,14 @@ class RevisionConfigurationForm(StyledForm):
 
     model_version = row_choice_field(ModelVersion, _("Model"))
     chip = forms.ChoiceField(label=_("Chip"))
-    cards = forms.IntegerField(label=_("Cards per replica"), initial=1, min_value=1)
+    cards = forms.IntegerField(
+        label=_("Cards per replica"),
+        initial=1,
+        min_value=1,
+        help_text=_(
+            "Cards of one node, or a multiple of all cards of a node for a replica on several nodes. Default: 1."
+        ),
+    )
     max_surge = forms.CharField(
         label=_("Max surge"),
         initial=DEFAULT_STRATEGY.max_surge,
@@ -197,13 +208,19 @@ class RevisionConfigurationForm(StyledForm):
         uid = self._selected_value("model_version")
         version = versions.filter(uid=uid).first() if uid else None
         facts = models.engine_model_facts(version) if version else None
-        self.fields["engine"] = engine_field(chip=chip, model=facts)
+        cards = self._selected_value("cards")
+        nodes = 1
+        if chip and cards.isdecimal():
+            nodes, _ = replica_node_counts([chip.name], min(int(cards), MOST_CARDS))
+        self.fields["engine"] = engine_field(chip=chip, model=facts, nodes=nodes)
         engine = self._selected_value("engine")
         if engine not in adapter_registry.engine_names() or (
             EngineTask.SERVE not in adapter_registry.engine_by_name(engine).tasks
         ):
             engine = (
-                best_engine(chip=chip, model=facts) if chip else adapter_registry.engine_names()[0]
+                best_engine(chip=chip, model=facts, nodes=nodes)
+                if chip
+                else adapter_registry.engine_names()[0]
             )
         self.fields |= spec_form_fields(engine=engine, chip=chip, model=facts)
         self._adapter_versions = {
@@ -214,7 +231,7 @@ class RevisionConfigurationForm(StyledForm):
         )
         for name in ("engine", *SPEC_FIELD_NAMES, *self._adapter_versions):
             self.dress(self.fields[name])
-        for name in ("model_version", "chip", "engine"):
+        for name in ("model_version", "chip", "engine", "cards"):
             self.fields[name].widget.attrs |= _REFRESHES_ENGINE_FIELDS
 
     def _selected_value(self, name: str) -> str:

@@ -243,3 +243,16 @@ class Engine(Protocol):
 
     def render(self, request: RenderRequest) -> Launch:
         """The Launch of a checked spec. The same request gives the same Launch."""
+
+
+@runtime_checkable
+class MultiNodeEngine(Protocol):
+    """An engine whose replicas may span nodes: one process on each, of which the first serves the requests.
+
+    The others answer the readiness probe, too.
+    """
+
+    def check_nodes(
+        self, spec: Mapping[str, Any], *, nodes: int, model: ModelFacts | None
+    ) -> tuple[FieldFinding, ...]:
+        """Why a replica with the spec cannot span that many nodes, two or more; empty if it can."""

@@ -270,11 +270,14 @@ def test_logs_and_events_of_a_deployment(signed_in: Ninefold, company: Company) 
     other = signed_in("logs", "deploy/parser", "--replica", second.uid[:12])
     assert (other.output, other.errors) == ("of the other replica\n", "")
     assert signed_in("logs", "deployment/parser", "--tail", "7").output == "d line\n"
+    # Each replica has one process.
+    assert signed_in("logs", "deployment/parser", "--process", "1").output == ""
     for arguments, said in (
         (("deployment/parser", "--replica", "x"), f"{first.uid} (ready)"),
         (("deployment/nothing",), "no deployment is named 'nothing'"),
         (("node/a",), "nodes have no log; use job/NAME or deployment/NAME"),
         (("parser", "--replica", "x"), "--replica is of a deployment"),
+        (("parser", "--process", "1"), "--process is of a deployment"),
         (("deployment/parser", "--attempt", "1"), "--attempt is of a job"),
     ):
         refused = signed_in("logs", *arguments)

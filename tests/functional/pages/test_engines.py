@@ -151,8 +151,8 @@ def test_a_deployment_may_wait_for_a_chip_that_is_not_here_with_its_engine_and_f
             "tensor 3 × pipeline 1 × data 1 is 3; it must equal the number of cards of a replica, 4",
         ),
         (
-            {"chip": "nvidia-h800", "engine": "vllm", "cards": "16"},
-            "a replica runs on one node, and a node with NVIDIA H800 SXM has 8 cards; got 16",
+            {"chip": "nvidia-h800", "engine": "vllm", "cards": "12"},
+            "must be a multiple of 8, the cards of a node, got 12; valid values: 8, 16",
         ),
         (
             {"chip": "nvidia-h800", "engine": "vllm", "engine_version": "0.1"},

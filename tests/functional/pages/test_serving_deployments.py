@@ -21,7 +21,7 @@ from apps.fleet.models import Card, Node
 from apps.models.models import ModelVersion, files_json
 from apps.quotas.models import Allocation
 from apps.serving.models import Backend, Deployment, Replica, Revision, WeightDownload
-from apps.serving.selectors.revision_configurations import RevisionConfiguration
+from apps.serving.selectors.revision_configurations import RevisionConfiguration, replica_memory
 from apps.serving.services import deployments as services
 from apps.serving.services.gateways import usage_batch_record
 from controlplane.domain.common.reasons import Reason
@@ -433,6 +433,9 @@ def test_one_click_deploys_on_the_fewest_cards_of_the_fleet_that_hold_the_model(
     revision = deployed()
     assert (revision.chips, revision.cards) == (["nvidia-h800"], 4)
     assert revision.engine
+    # The stored spec has every default, and all cards share each layer.
+    assert revision.spec["parallel"] == {"tensor": None, "pipeline": 1, "data": 1, "expert": "off"}
+    assert replica_memory(RevisionConfiguration.of(revision)).estimate.plan.tensor == 4
 
     def created(**given: Any) -> tuple[list[str], int]:
         body = {"name": f"by-rest-{secrets.token_hex(4)}", "team": filled.team.slug}
@@ -479,15 +482,15 @@ def test_a_model_that_no_node_holds_is_refused_with_the_memory_that_it_needs(
     give_config(version, QWEN2_72B, parameters=72_706_203_648)
     detail = refused()
     assert "on 1 × CPU" in detail
-    assert "the node with the most memory offers 14.4 GiB; quantize the model" in detail
+    assert "where 14.4 GiB is available; quantize the model" in detail
     page = browser.post(reverse("deployment-quick", args=[version.uid]), follow=True)
-    assert "the node with the most memory offers 14.4 GiB" in page.text
+    assert "where 14.4 GiB is available" in page.text
     page = browser.post(
         reverse("deployment-quick", args=[version.uid]),
         follow=True,
         headers={"Accept-Language": "zh-CN"},
     )
-    assert "而内存最大的节点只提供 14.4 GiB" in page.text
+    assert "而可用的只有 14.4 GiB" in page.text
     assert Deployment.objects.count() == count
 
     # A processor with more memory is no alternative to an accelerator.
@@ -496,7 +499,10 @@ def test_a_model_that_no_node_holds_is_refused_with_the_memory_that_it_needs(
     give_config(version, LLAMA_405B, parameters=405_853_388_800)
     assert re.search(r"requires 7\d\d GiB on 8 × NVIDIA H800", detail := refused()), detail
     usable = round(all_chips()["nvidia-h800"].memory * 0.9) * 8
-    assert f"offers {format_bytes(usable)}; quantize the model" in detail
+    assert f"where {format_bytes(usable)} is available; quantize the model" in detail
+    # A replica does not span clusters.
+    add_node("south", "nvidia-h800")
+    assert "on 8 × NVIDIA H800" in refused()
     assert "on 4 × NVIDIA H800" in refused(cards=4)
     assert "on 8 × NVIDIA L4" in refused(chips=["nvidia-l4"])
 

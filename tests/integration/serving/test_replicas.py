@@ -107,7 +107,7 @@ def test_a_replica_of_which_one_process_ended_gets_no_traffic_and_restarts_with_
     replica.refresh_from_db()
     assert (replica.state, replica.message) == (
         ReplicaState.BACKOFF,
-        "hung; restart in 10 s (consecutive crashes: 1)",
+        "process 1: hung; restart in 10 s (consecutive crashes: 1)",
     )
     assert endpoints("parser") == []
     company.cluster.obedient = False

@@ -360,6 +360,6 @@ def test_a_deployment_downloads_nothing_after_a_pre_download_on_a_real_node(
         until(ready, what="the replica is ready", within=120)
         assert [path for method, path, _ in proxy.requests if method == "GET"] == []
         (replica,) = replicas_of(deployment)
-        log = selectors.replica_log(replica, offset=0, limit=10_000).content.decode()
+        log = selectors.replica_log(replica, process=0, offset=0, limit=10_000).content.decode()
         count = len(model_contents())
         assert f"{count} of {count} files are in the weight cache; 0 bytes to download" in log

@@ -35,9 +35,11 @@ def read() -> Architecture:
     return found
 
 
-def said(values: dict[str, Any], *, cards: int, chip: str = "nvidia-h800") -> dict[str, str]:
+def said(
+    values: dict[str, Any], *, cards: int, chip: str = "nvidia-h800", nodes: int = 1
+) -> dict[str, str]:
     found = check_replica_parallelism(
-        values, cards=cards, architecture=read(), chip=all_chips()[chip]
+        values, cards=cards, architecture=read(), chip=all_chips()[chip], nodes=nodes
     )
     return {each.field: each.message for each in found}
 
@@ -57,6 +59,22 @@ def test_a_plan_multiplies_out_or_is_refused(cards: int, pipeline: int, data: in
 def test_unset_sizes_are_one_and_tensor_uses_remaining_cards(cards: int) -> None:
     plan = replica_parallelism({}, cards=cards)
     assert (plan.tensor, plan.pipeline, plan.data, plan.expert) == (cards, 1, 1, 1)
+
+
+@given(nodes=st.sampled_from([1, 2, 4]), each=st.sampled_from([1, 2, 4, 8]))
+def test_stages_are_nodes_and_tensor_uses_the_cards_of_one(nodes: int, each: int) -> None:
+    plan = replica_parallelism({"pipeline": 1, "data": 1}, cards=nodes * each, nodes=nodes)
+    assert (plan.tensor, plan.pipeline, plan.data) == (each, nodes, 1)
+
+
+def test_a_plan_of_the_spec_holds_on_several_nodes() -> None:
+    for values, degrees in (
+        ({"tensor": 16}, (16, 1, 1)),
+        ({"pipeline": 4}, (4, 4, 1)),
+        ({"data": 2}, (8, 1, 2)),
+    ):
+        plan = replica_parallelism(values, cards=16, nodes=2)
+        assert (plan.tensor, plan.pipeline, plan.data) == degrees
 
 
 def test_shared_experts_are_shared_by_every_card_of_a_stage() -> None:
@@ -79,7 +97,12 @@ def test_shared_experts_are_shared_by_every_card_of_a_stage() -> None:
             "is 3, which does not divide the number of cards of a replica, 8",
         ),
         ({"tensor": 8}, 8, "parallel.tensor", "must divide the 28 heads, got 8"),
-        ({}, 8, "cards", "must divide the 28 heads, got 8"),
+        (
+            {},
+            8,
+            "cards",
+            "must divide the 28 heads, got 8; valid values: 1, 2, 4, 7, 14, 28; all 8 cards",
+        ),
         ({"tensor": 1, "pipeline": 32}, 32, "parallel.pipeline", "at most 28"),
         ({"tensor": 4, "expert": "on"}, 4, "parallel.expert", "has no experts"),
         ({"tensor": 7}, 7, "parallel.tensor", "the 4 KV heads or be a multiple of them"),

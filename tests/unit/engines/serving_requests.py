@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from controlplane.adapters.engines.container_commands import ALL_ARGUMENTS, RUN_STEPS_COMMAND
 from controlplane.ports.adapter_registry import all_chips, engine_by_name
 from controlplane.ports.engines import EngineTask, ModelFacts, RenderRequest
 from controlplane.ports.launches import Launch, LaunchPlacement
@@ -13,6 +15,14 @@ from tests.unit.engines.training_requests import DATASET, MODEL_TREE, QWEN3_8B
 
 CHIPS = ("nvidia-h800", "ascend-910b3", "ascend-910c", "ascend-310p")
 ENGINES = ("mindie", "sglang", "vllm", "vllm_ascend", "xllm")
+#: Engines and chips of replicas on several nodes.
+ACROSS_NODES = (
+    ("vllm", "nvidia-h800"),
+    ("vllm_ascend", "ascend-910b3"),
+    ("vllm_ascend", "ascend-910c"),
+    ("sglang", "nvidia-h800"),
+    ("sglang", "ascend-910b3"),
+)
 KEY = "k3y-of-the-replica"
 PLAIN = replace(QWEN3_8B, config={**QWEN3_8B.config, "architectures": ["Qwen3ForCausalLM"]})
 MODELSLIM = replace(PLAIN, name="qwen3-8b-w8a8", scheme="w8a8", format="modelslim")
@@ -97,6 +107,15 @@ def rendered(
         "model": PLAIN,
     }
     return engine_by_name(name).render(RenderRequest(**(values | changes)))
+
+
+def command_of(launch: Launch) -> list[str]:
+    """The engine's command, which a program of ours may start."""
+    argv = list(launch.roles[0].argv)
+    if "steps.json" not in launch.files:
+        return argv
+    run: list[str] = json.loads(launch.files["steps.json"])["steps"][0]["run"]
+    return argv[len(RUN_STEPS_COMMAND) :] if run == list(ALL_ARGUMENTS) else run
 
 
 def quantized(spec: Mapping[str, Any], *, chip: str, **changes: Any) -> Launch:

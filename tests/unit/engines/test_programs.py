@@ -58,10 +58,10 @@ class Image:
                 filled = filled.replace(place, str(value))
             path.write_text(filled, encoding="utf-8")
 
-    def start(self, **variables: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
         environment = {"PATH": f"{self.bin}:{os.environ['PATH']}", "NODE_RANK": "0", **variables}
         return subprocess.Popen(
-            [sys.executable, str(self.work / "run_steps.py")],
+            [sys.executable, str(self.work / "run_steps.py"), *arguments],
             env=environment,
             cwd="/",
             stdout=subprocess.PIPE,
@@ -69,8 +69,8 @@ class Image:
             text=True,
         )
 
-    def run(self, **variables: str) -> tuple[int, str]:
-        process = self.start(**variables)
+    def run(self, *arguments: str, **variables: str) -> tuple[int, str]:
+        process = self.start(*arguments, **variables)
         output, _ = process.communicate(timeout=LIMIT_SECONDS)
         return process.returncode, output
 
@@ -149,6 +149,15 @@ def test_a_replica_gets_the_variables_that_are_its_own(image: Image) -> None:
     [[arguments, _, seen]] = image.calls()
     assert arguments == ["--nnodes", "2", "$HOME", "--rank", "1"]
     assert seen["CUDA_VISIBLE_DEVICES"] == "4,5"
+
+
+def test_a_step_may_have_the_arguments_of_the_program(image: Image) -> None:
+    """They may differ between replicas, unlike the files of a Launch."""
+    steps = [container_commands.CommandStep(argv=container_commands.ALL_ARGUMENTS)]
+    image.write(container_commands.render_step_files(steps, replicas=[{}]))
+    image.run("torchrun", "--node-rank", "1", "$HOME {newest}")
+    [[arguments, *_]] = image.calls()
+    assert arguments == ["--node-rank", "1", "$HOME {newest}"]
 
 
 def test_training_goes_on_from_the_newest_whole_checkpoint(image: Image) -> None:

@@ -17,6 +17,7 @@ from controlplane.ports.adapter_registry import all_chips, engine_by_name
 from controlplane.ports.engines import ArgumentVerification, Engine, EngineTask, ModelFacts
 from controlplane.ports.launches import LaunchPlacement
 from tests.unit.engines.serving_requests import (
+    ACROSS_NODES,
     COMPRESSED,
     ENGINES,
     FOUR_BITS,
@@ -24,6 +25,7 @@ from tests.unit.engines.serving_requests import (
     MODELSLIM,
     PLAIN,
     SPEECH,
+    command_of,
     findings,
     quantized,
     rendered,
@@ -188,9 +190,7 @@ def test_qwen3_reranker_is_served_with_its_prompt_where_it_is_documented() -> No
     model = replace(PLAIN, name="ranking v1", catalog_key="qwen3-reranker-8b")
     for name, chip in (("vllm", "nvidia-h800"), ("vllm_ascend", "ascend-910b3")):
         launch = rendered(name, {"model_name": "assistant"}, chip=chip, model=model)
-        argv = list(launch.roles[0].argv)
-        if "steps.json" in launch.files:
-            argv = json.loads(launch.files["steps.json"])["steps"][0]["run"]
+        argv = command_of(launch)
         overrides = json.loads(argv[argv.index("--hf-overrides") + 1])
         assert overrides == {
             "architectures": ["Qwen3ForSequenceClassification"],
@@ -235,11 +235,8 @@ def arguments_of_kind(name: str, model: ModelFacts, *, chip: str, **changes: Any
     """What the kind of the model adds to the command of a text model without parsers."""
 
     def argv(facts: ModelFacts, **spec: Any) -> list[str]:
-        launch = rendered(name, {"model_name": "m", **spec}, chip=chip, model=facts, **changes)
-        if "steps.json" in launch.files:
-            run: list[str] = json.loads(launch.files["steps.json"])["steps"][0]["run"]
-            return run
-        return list(launch.roles[0].argv)
+        spec = {"model_name": "m", **spec}
+        return command_of(rendered(name, spec, chip=chip, model=facts, **changes))
 
     plain = argv(PLAIN, tool_call_parser="off")
     own = argv(model)
@@ -306,10 +303,7 @@ def test_a_model_of_speech_runs_in_the_stages_that_vllm_omni_configures(chip: st
             "vllm_omni", {"model_name": "m", **spec}, chip=chip, model=SPEECH, placements=card
         )
         assert launch.secrets["VLLM_API_KEY"] == KEY
-        if "steps.json" in launch.files:
-            run: list[str] = json.loads(launch.files["steps.json"])["steps"][0]["run"]
-            return run
-        return list(launch.roles[0].argv)
+        return command_of(launch)
 
     command = ["vllm", "serve", "{inputs}/model", "--omni", "--served-model-name", "m"]
     command += ["--host", "0.0.0.0", "--port", "{port:http}"]
@@ -407,9 +401,42 @@ def test_a_plan_that_does_not_multiply_out_is_not_rendered(
         rendered("vllm", {"parallel": spec}, chip="nvidia-h800")
 
 
-def test_mindie_does_not_span_nodes_and_says_why() -> None:
+def test_what_cannot_span_nodes_says_why() -> None:
     with pytest.raises(ValueError, match=r"must run on one node, got 2: .*rank table"):
         rendered("mindie", {}, chip="ascend-910b3", nodes=2)
+    embedding = replace(PLAIN, files=frozenset({"modules.json"}))
+    with pytest.raises(ValueError, match="only models that generate text are served across nodes"):
+        rendered("vllm", {}, chip="nvidia-h800", nodes=2, model=embedding)
+
+
+@pytest.mark.parametrize(("name", "chip"), ACROSS_NODES)
+def test_layers_are_divided_among_the_nodes_unless_the_spec_says_otherwise(
+    name: str, chip: str
+) -> None:
+    """As vLLM and SGLang recommend it: tensor parallel within a node, pipeline parallel across nodes."""
+
+    def degrees(**parallel: int) -> list[str]:
+        argv = command_of(rendered(name, {"parallel": parallel}, chip=chip, nodes=2))
+        options = ("--tp-size", "--pp-size") if name == "sglang" else ("--tensor-", "--pipeline-")
+        return [
+            argv[index + 1]
+            for option in options
+            for index, argument in enumerate(argv)
+            if argument.startswith(option)
+        ]
+
+    assert degrees() == ["4", "2"]
+    assert degrees(tensor=8) == ["8", "1"]
+    assert degrees(pipeline=4) == ["2", "4"]
+    if name != "sglang":
+        assert degrees(data=2) == ["4", "1"]
+    launch = rendered(name, {}, chip=chip, nodes=2)
+    in_files = [
+        path
+        for path, text in launch.files.items()
+        if path.endswith(".json") and re.search(r"\{(index|port:http)\}", text)
+    ]
+    assert in_files == [], "a file is the same for every process"
 
 
 def test_mindies_configuration_replaces_every_default_that_would_stop_a_replica() -> None:

@@ -255,6 +255,13 @@ def logs(
             help="Uid of a deployment's replica, or its beginning. Default: one that is ready."
         ),
     ] = None,
+    process: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Process of a replica on several nodes. Default: 0, which serves the requests.",
+        ),
+    ] = None,
     tail: Annotated[int | None, typer.Option(min=1, help="Only the last bytes.")] = None,
 ) -> None:
     """Print the log of a job, or of a replica of a deployment."""
@@ -263,14 +270,17 @@ def logs(
         raise typer.BadParameter(f"{kind.name} have no log; use job/NAME or deployment/NAME")
     if replica is not None and kind is JOBS:
         raise typer.BadParameter("--replica is of a deployment: ninefold logs deployment/NAME")
+    if process is not None and kind is JOBS:
+        raise typer.BadParameter("--process is of a deployment: ninefold logs deployment/NAME")
     if attempt is not None and kind is DEPLOYMENTS:
         raise typer.BadParameter("--attempt is of a job; a deployment has --replica")
     with connected(ctx) as client:
         row = find_object(client, kind, name)
         if kind is DEPLOYMENTS:
-            _print_replica_log(client, row, wanted=replica, follow=follow, tail=tail)
+            query: dict[str, int] = {"process": process} if process else {}
+            _print_replica_log(client, row, wanted=replica, follow=follow, tail=tail, query=query)
             return
-        query: dict[str, int] = {"attempt": attempt} if attempt else {}
+        query = {"attempt": attempt} if attempt else {}
         offset, complete = _print_log(client, f"jobs/{row['uid']}/log", tail=tail, query=query)
         if follow and not complete:
             _stream_log(client, row["uid"], offset=offset, query=query)
@@ -291,12 +301,18 @@ def _print_log(
 
 
 def _print_replica_log(
-    client: Client, row: dict[str, Any], *, wanted: str | None, follow: bool, tail: int | None
+    client: Client,
+    row: dict[str, Any],
+    *,
+    wanted: str | None,
+    follow: bool,
+    tail: int | None,
+    query: dict[str, int],
 ) -> None:
     """Print the log of the current run of a replica, with ``follow`` also of later runs until it has stopped."""
     replica = _chosen_replica(row, wanted)
     path = f"replicas/{replica['uid']}/log"
-    offset, complete = _print_log(client, path, tail=tail, query={})
+    offset, complete = _print_log(client, path, tail=tail, query=query)
     while follow and not complete:
         time.sleep(1)
         row = client.get(f"deployments/{row['uid']}")
@@ -304,7 +320,7 @@ def _print_replica_log(
         if current and current["generation"] != replica["generation"]:
             print_error(f"The replica was restarted: run {current['generation']}.")
             replica, offset = current, 0
-        part = client.get(path, offset=offset, limit=1_048_576)
+        part = client.get(path, offset=offset, limit=1_048_576, **query)
         sys.stdout.write(part["text"])
         sys.stdout.flush()
         offset = part["next_offset"]

@@ -107,6 +107,8 @@ def chip_variables(
 
 #: What starts the sequence.
 RUN_STEPS_COMMAND = ("{python}", "{work}/run_steps.py")
+#: As a step: the arguments after ``RUN_STEPS_COMMAND``.
+ALL_ARGUMENTS = ("$@",)
 #: Where the finished model lies, relative to ``{work}``.
 OUTPUTS = "outputs"
 

@@ -18,7 +18,7 @@ from controlplane.adapters.engines import container_commands, container_engine, 
 from controlplane.adapters.engines.container_engine import ContainerEngine, resolve_precision
 from controlplane.domain.common import spec_fields
 from controlplane.domain.common.accelerators import Chip
-from controlplane.domain.common.reasons import NONE, UNKNOWN
+from controlplane.domain.common.reasons import NONE, UNKNOWN, Reason
 from controlplane.domain.common.spec_fields import FieldFinding, SpecField, field_finding
 from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.domain.serving.lifecycle import STOP_GRACE
@@ -193,29 +193,46 @@ class ContainerServingEngine(ContainerEngine):
             found += self._check_values(task, spec, chip=chip, model=model)
         return tuple(found)
 
+    def check_nodes(
+        self, spec: Mapping[str, Any], *, nodes: int, model: ModelFacts | None
+    ) -> tuple[FieldFinding, ...]:
+        """Implements ``controlplane.ports.engines.MultiNodeEngine``."""
+        reason = self.one_node_because
+        if not reason and model is not None and model.kind not in (None, ModelKind.TEXT):
+            reason = Reason(
+                "engine.replica.kind_on_one_node",
+                "only models that generate text are served across nodes, and {model} is of the kind {kind}",
+                model=model.name,
+                kind=model.kind or UNKNOWN,
+            )
+        if not reason:
+            return ()
+        return (
+            field_finding(
+                "cards",
+                "engine.replica.multi_node_not_supported",
+                "a replica of {engine} must run on one node, got {nodes}: {reason}",
+                engine=self.profile().title,
+                nodes=nodes,
+                reason=reason,
+            ),
+        )
+
     def render(self, request: RenderRequest) -> Launch:
         """The Launch of one replica; each of its placements is a node.
 
         :raises RenderRefused: if it spans nodes and the engine cannot, if nodes give different numbers of cards,
             or if the plan does not multiply out to the cards.
         """
-        if len(request.placements) > 1 and self.one_node_because:
-            raise RenderRefused(
-                "engine.replica.multi_node_not_supported",
-                "a replica of {engine} must run on one node, got {nodes}: {reason}",
-                engine=self.profile().title,
-                nodes=len(request.placements),
-                reason=self.one_node_because,
-            )
-        spec = self.normalise(request.task, request.spec)
-        cards = container_commands.processes_per_replica(request.placements) * len(
-            request.placements
-        )
+        spec, nodes = self.normalise(request.task, request.spec), len(request.placements)
+        if nodes > 1 and (wrong := self.check_nodes(spec, nodes=nodes, model=request.model)):
+            raise RenderRefused(wrong[0].message)
+        cards = container_commands.processes_per_replica(request.placements) * nodes
         settings = ServingSettings(
             spec=spec,
             chip=request.chip,
-            plan=replica_parallelism(spec["parallel"], cards=cards),
-            nodes=len(request.placements),
+            plan=replica_parallelism(spec["parallel"], cards=cards, nodes=nodes),
+            nodes=nodes,
             model=request.model,
             precision=resolve_precision(spec, chip=request.chip),
             master_port=container_commands.master_port(request.name),
@@ -373,10 +390,12 @@ def _serving_role(
     )
     argv, files = translation.argv, dict(translation.files)
     if _SET_ENV in shared or any(differing):
+        # Files are the same for all processes of a Launch; index and ports are filled in arguments only.
+        step, rest = (container_commands.ALL_ARGUMENTS, argv) if several else (argv, ())
         files |= container_commands.render_step_files(
-            [container_commands.CommandStep(argv=argv)], replicas=differing
+            [container_commands.CommandStep(argv=step)], replicas=differing
         )
-        argv = container_commands.RUN_STEPS_COMMAND
+        argv = (*container_commands.RUN_STEPS_COMMAND, *rest)
     role = LaunchRole(
         name=ROLES[request.task],
         argv=argv,

@@ -25,7 +25,6 @@ from controlplane.ports.engines import (
     EngineTask,
     LoraSupport,
     ModelFacts,
-    RenderRefused,
 )
 
 #: Starts the server with the key from the environment: its own option would show it to every process.
@@ -163,21 +162,30 @@ class SglangEngine(ContainerServingEngine):
             )
         return ""
 
-    def translate(self, settings: ServingSettings) -> ServingCommand:
-        """The replica's nodes run the same command; all of them answer ``/health``.
-
-        :raises RenderRefused: if copies of the model are to be placed on several nodes.
-        """
-        spec, plan = settings.spec, settings.plan
-        if plan.data > 1 and settings.nodes > 1:
-            raise RenderRefused(
+    def check_nodes(
+        self, spec: Mapping[str, Any], *, nodes: int, model: ModelFacts | None
+    ) -> tuple[FieldFinding, ...]:
+        """Its own check refuses copies of the model on several nodes too."""
+        found = super().check_nodes(spec, nodes=nodes, model=model)
+        copies = self.normalise(EngineTask.SERVE, spec)["parallel"]["data"]
+        if copies == 1:
+            return found
+        return (
+            *found,
+            field_finding(
+                "parallel.data",
                 "engine.sglang.multi_node_data_parallelism",
                 "SGLang requires the {copies} copies of parallel.data on one node, got "
                 "{nodes} nodes: set parallel.data to 1 and increase the replicas of the "
                 "deployment",
-                copies=plan.data,
-                nodes=settings.nodes,
-            )
+                copies=copies,
+                nodes=nodes,
+            ),
+        )
+
+    def translate(self, settings: ServingSettings) -> ServingCommand:
+        """The replica's nodes run the same command; all of them answer ``/health``."""
+        spec, plan = settings.spec, settings.plan
         argv = ["{python}", f"{{work}}/{_START}", "--model-path", MODEL]
         argv += ["--served-model-name", spec["model_name"]]
         argv += ["--host", "0.0.0.0", "--port", "{port:http}", "--enable-metrics"]  # noqa: S104 - its container

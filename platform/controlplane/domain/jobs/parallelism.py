@@ -12,13 +12,13 @@ weights (Rajbhandari et al. 2020, arXiv 1910.02054).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 from typing import Any
 
 from controlplane.domain.architectures import Architecture
-from controlplane.domain.common.accelerators import Chip
+from controlplane.domain.common.accelerators import Chip, check_cards_per_node
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.spec_fields import FieldFinding, field_finding
 
@@ -173,6 +173,24 @@ def check_card_count(cards: int, *, chip: Chip) -> tuple[FieldFinding, ...]:
             ),
         )
     return ()
+
+
+def node_and_card_counts(chips: Sequence[Chip], cards: int) -> tuple[int, int]:
+    """The number of nodes and the cards of each for a total of ``cards``; several nodes are used whole."""
+    node = min((chip.cards_per_node for chip in chips if chip.cards_per_node), default=0)
+    if not node or cards <= node or cards % node:
+        return 1, cards
+    return cards // node, node
+
+
+def check_cards_on_nodes(chips: Sequence[Chip], cards: int) -> tuple[FieldFinding, ...]:
+    """Findings if nodes of one of the chips do not give out that many cards in total."""
+    _, each = node_and_card_counts(chips, cards)
+    beyond = (chip for chip in chips if 0 < chip.cards_per_node < each)
+    if found := [finding for chip in beyond for finding in check_card_count(each, chip=chip)]:
+        return tuple(found)
+    wrong = (check_cards_per_node(chip, each) for chip in chips)
+    return tuple(finding for finding in wrong if finding)
 
 
 def ring_size(chip: Chip) -> int:

@@ -4,7 +4,9 @@
 
     cards  =  tensor × pipeline × data        experts are shared by tensor × data cards, or sliced by each
 
-If ``tensor`` is not set, it is ``cards / (pipeline × data)``.
+If ``tensor`` is not set, it is ``cards / (pipeline × data)``. On several nodes the layers are divided among the
+nodes then, unless ``pipeline`` or ``data`` is set: tensor parallel cards communicate at every layer, and the
+network between nodes is slower than the links of cards.
 """
 
 from __future__ import annotations
@@ -20,17 +22,20 @@ from controlplane.domain.jobs import parallelism
 from controlplane.domain.jobs.parallelism import ParallelPlan
 
 
-def replica_parallelism(values: Mapping[str, Any], *, cards: int) -> ParallelPlan:
+def replica_parallelism(values: Mapping[str, Any], *, cards: int, nodes: int = 1) -> ParallelPlan:
     """The parallel plan of a spec's group ``parallel`` on that many cards of one replica.
 
     ``expert`` is the number of cards that share the experts, 1 where each slices all of them.
 
+    :param nodes: nodes of the replica; each has the same number of its cards.
     :raises ValueError: if the product is not the number of cards.
     """
     wrong = _card_count_finding(values, cards=cards)
     if wrong:
         raise ValueError(wrong.message)
     pipeline, data = int(values.get("pipeline") or 1), int(values.get("data") or 1)
+    if not values.get("tensor") and pipeline == data == 1:
+        pipeline = nodes
     tensor = int(values.get("tensor") or cards // (pipeline * data))
     shared = values.get("expert") == "on"
     return ParallelPlan(
@@ -54,12 +59,17 @@ def check_replica_parallelism(
     cards: int,
     architecture: Architecture | None,
     chip: Chip | None,
+    nodes: int = 1,
 ) -> tuple[FieldFinding, ...]:
-    """Findings that make the group ``parallel`` of a checked spec impossible on that many cards."""
+    """Findings that make the group ``parallel`` of a checked spec impossible on that many cards of the nodes."""
     wrong = _card_count_finding(values, cards=cards)
     if wrong:
         return (wrong,)
-    return tuple(_parallelism_findings(values, cards=cards, architecture=architecture, chip=chip))
+    return tuple(
+        _parallelism_findings(
+            values, cards=cards, architecture=architecture, chip=chip, nodes=nodes
+        )
+    )
 
 
 def _parallelism_findings(
@@ -68,8 +78,9 @@ def _parallelism_findings(
     cards: int,
     architecture: Architecture | None,
     chip: Chip | None,
+    nodes: int,
 ) -> Iterator[FieldFinding]:
-    plan = replica_parallelism(values, cards=cards)
+    plan = replica_parallelism(values, cards=cards, nodes=nodes)
     halves = ParallelPlan(tensor=plan.tensor, data=plan.pipeline * plan.data)
     for finding in parallelism.check_plan(
         halves, cards=cards, architecture=architecture, chip=chip
@@ -83,7 +94,7 @@ def _parallelism_findings(
                     "parallelism.tensor.implied_by_cards",
                     "{reason}; all {cards} cards are used for tensor parallelism",
                     reason=finding.message,
-                    cards=cards,
+                    cards=cards // nodes,
                 ),
             )
             if left_open

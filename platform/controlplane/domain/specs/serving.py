@@ -24,14 +24,16 @@ _PARALLEL = (
     integer_field(
         "tensor",
         "Tensor parallel",
-        "Number of cards that share each layer. Empty: all cards of the replica.",
+        "Number of cards that share each layer. Empty: all cards of the replica, on several nodes those of a "
+        "node.",
         default=None,
         within=(1, 64),
     ),
     integer_field(
         "pipeline",
         "Pipeline parallel",
-        "Number of stages that the layers are divided into.",
+        "Number of stages that the layers are divided into. On several nodes, if tensor is empty and data is "
+        "1: one for each node.",
         default=1,
         within=(1, 64),
     ),

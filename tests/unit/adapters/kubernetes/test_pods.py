@@ -13,11 +13,16 @@ import pytest
 from controlplane.adapters.clusters.kubernetes import manifests
 from controlplane.adapters.clusters.kubernetes.launch_plans import LaunchPlan
 from controlplane.adapters.clusters.kubernetes.manifests import pod_template
+from controlplane.adapters.clusters.launch_validation import check_launch
+from controlplane.domain.common.resources import Resources
 from controlplane.ports import adapter_registry
-from controlplane.ports.clusters import LaunchRefused
+from controlplane.ports.adapter_registry import all_chips
+from controlplane.ports.clusters import LaunchRefused, ObservedCard, ObservedNode
 from controlplane.ports.launches import EngineEnvironment, InputArtifact
 from tests.golden.manifests import compare
 from tests.unit.adapters.volcano.plans import OWNER, planned, server, trainer
+from tests.unit.engines import serving_requests
+from tests.unit.kubernetes_schemas import validate
 
 DIGEST = f"sha256:{'ab' * 32}"
 CASES: dict[str, LaunchPlan] = {
@@ -76,6 +81,11 @@ def test_secrets_stand_in_no_object_but_the_secret() -> None:
     plan = replace(plan, launch=replace(plan.launch, secrets={"TOKEN": "very-secret-value"}))
     for manifest in objects(plan):
         assert "very-secret-value" not in json.dumps(manifest)
+
+
+def observed_node(name: str, *, chip: str) -> ObservedNode:
+    cards = tuple(ObservedCard(index=index, chip=chip) for index in range(8))
+    return ObservedNode(name=name, cards=cards, capacity=Resources())
 
 
 def container_of(plan: LaunchPlan) -> dict[str, Any]:
@@ -186,6 +196,37 @@ def test_members_of_a_gang_find_each_other_by_the_five_names() -> None:
         "0",
         "8",
     ]
+
+
+@pytest.mark.parametrize("reach", ["pod", "node_port"])
+def test_pods_of_a_replica_on_two_nodes_have_their_ranks_and_one_leader(reach: str) -> None:
+    inputs = (InputArtifact(name="model", files={"config.json": DIGEST}),)
+    leader = "replica-1-server-0.replica-1.ninefold-vision.svc"
+    for engine, chip in serving_requests.ACROSS_NODES:
+        launch = serving_requests.rendered(
+            engine, {"model_name": "m"}, chip=chip, nodes=2, inputs=inputs
+        )
+        check_launch(launch, nodes=[observed_node(name, chip=chip) for name in ("n0", "n1")])
+        plan = planned(*launch.roles, chip=chip, reach=reach, store={"host_path": "/srv/store"})
+        plan = replace(plan, launch=replace(launch, labels=plan.launch.labels))
+        pods = [manifest for manifest in objects(plan) if manifest["kind"] == "Pod"]
+        assert len(pods) == 2
+        for index, pod in enumerate(pods):
+            validate(pod)
+            (container,) = pod["spec"]["containers"]
+            variables = {one["name"]: one.get("value") for one in container["env"]}
+            assert (variables["NODE_RANK"], variables["NNODES"]) == (str(index), "2")
+            assert variables["MASTER_ADDR"] == leader
+            command = container["command"]
+            assert command[command.index("--nnodes") + 1] == "2"
+            assert command[command.index("--node-rank") + 1] == str(index)
+            assert any(argument.startswith(leader) for argument in command)
+            assert container["readinessProbe"]["httpGet"]["path"] == "/health"
+            assert container["resources"]["limits"][all_chips()[chip].resource] == "4"
+            # The links of NPUs are the host's.
+            assert pod["spec"].get("hostNetwork", False) is chip.startswith("ascend")
+        services = [manifest for manifest in objects(plan) if manifest["kind"] == "Service"]
+        assert len(services) == (3 if reach == "node_port" else 1)
 
 
 def with_launch(plan: LaunchPlan, **changes: Any) -> LaunchPlan:

@@ -13,12 +13,15 @@ from controlplane.domain.jobs.parallelism import (
     ParallelPlan,
     allocatable_card_counts,
     check_card_count,
+    check_cards_on_nodes,
     check_plan,
+    node_and_card_counts,
     padded_vocabulary,
     parse_parallel_plan,
     propose_plan,
     smallest_plan,
 )
+from controlplane.ports.adapter_registry import all_chips
 from tests.unit.domain.sizing.model_configs import (
     CARD,
     DEEPSEEK_V3,
@@ -120,6 +123,29 @@ def test_an_illegal_number_of_cards_is_refused_with_legal_numbers(
     chip: Any, cards: int, message: str
 ) -> None:
     assert message in check_card_count(cards, chip=chip)[0].message
+
+
+def test_more_cards_than_a_node_has_are_those_of_whole_nodes() -> None:
+    chips = all_chips()
+    h800, a910c, l4 = chips["nvidia-h800"], chips["ascend-910c"], chips["nvidia-l4"]
+    for requested, cards, counts in (
+        ([h800], 8, (1, 8)),
+        ([h800], 16, (2, 8)),
+        ([h800], 12, (1, 12)),
+        ([a910c], 16, (1, 16)),
+        ([a910c, h800], 32, (4, 8)),
+        ([l4], 16, (1, 16)),
+    ):
+        assert node_and_card_counts(requested, cards) == counts
+    for requested, cards, message in (
+        ([h800], 16, ""),
+        ([h800], 12, "must be a multiple of 8, the cards of a node, got 12; valid values: 8, 16"),
+        ([a910c, h800], 24, ""),
+        ([a910c], 24, "must be a multiple of 16"),
+        ([a910c], 3, "3 cards of ascend-910c cannot be allocated on one node"),
+    ):
+        found = check_cards_on_nodes(requested, cards)
+        assert message in found[0].message if message else found == (), found
 
 
 def test_card_counts_are_those_that_can_be_allocated() -> None:

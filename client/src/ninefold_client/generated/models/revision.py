@@ -31,6 +31,7 @@ class Revision:
     spec: ServeSpec
     operations: list[OperationsEnum]
     chips: list[str]
+    nodes: int
     adapters: list[RevisionAdapter]
     failure_reason: Reason
     created_by: str
@@ -56,6 +57,8 @@ class Revision:
             operations.append(operations_item)
 
         chips = self.chips
+
+        nodes = self.nodes
 
         adapters = []
         for adapters_item_data in self.adapters:
@@ -94,6 +97,7 @@ class Revision:
                 "spec": spec,
                 "operations": operations,
                 "chips": chips,
+                "nodes": nodes,
                 "adapters": adapters,
                 "failure_reason": failure_reason,
                 "created_by": created_by,
@@ -135,6 +139,8 @@ class Revision:
             operations.append(operations_item)
 
         chips = cast(list[str], d.pop("chips"))
+
+        nodes = d.pop("nodes")
 
         adapters = []
         _adapters = d.pop("adapters")
@@ -183,6 +189,7 @@ class Revision:
             spec=spec,
             operations=operations,
             chips=chips,
+            nodes=nodes,
             adapters=adapters,
             failure_reason=failure_reason,
             created_by=created_by,

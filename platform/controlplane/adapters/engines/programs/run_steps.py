@@ -13,7 +13,8 @@ arguments can be relative and an engine that divides its arguments at spaces nev
                 "leader_only": true},      not on other replicas
                {"collect": "merged", "into": "outputs"}]}     files of a model, and nothing else
 
-An argument that is ``$`` and one of the five names of a gang becomes its value. Scripts that ``NINEFOLD_SET_ENV``
+An argument that is ``$`` and one of the five names of a gang becomes its value, and ``$@`` the arguments of this
+program, which may differ between replicas. Scripts that ``NINEFOLD_SET_ENV``
 names, divided by colons, set variables of the image's libraries first.
 """
 
@@ -85,7 +86,13 @@ class StepRunner:
             copy_model_files(Path(fill_placeholder(step["collect"], found)), Path(step["into"]))
             return 0
         arguments = step["resumed"] if found is not None and "resumed" in step else step["run"]
-        arguments = [fill_placeholder(argument, found) for argument in arguments]
+        arguments = [
+            filled
+            for argument in arguments
+            for filled in (
+                sys.argv[1:] if argument == "$@" else [fill_placeholder(argument, found)]
+            )
+        ]
         return self._run_command(arguments, folder=step.get("folder", "."))
 
     def _run_command(self, arguments: list[str], *, folder: str) -> int:

@@ -16,6 +16,7 @@ def replicas_log_retrieve(
     format_: ReplicasLogRetrieveFormat | Unset = UNSET,
     limit: int | Unset = 65536,
     offset: int | Unset = 0,
+    process: int | Unset = 0,
 ) -> Log:
     """Log of the current run of a replica.
 
@@ -33,6 +34,8 @@ def replicas_log_retrieve(
     params["limit"] = limit
 
     params["offset"] = offset
+
+    params["process"] = process
 
     params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
 
