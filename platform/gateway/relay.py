@@ -179,7 +179,7 @@ class _RequestProgress:
     entry: RouteWithPools
     request: ModelRequest
     started_at: float
-    #: The estimate that is charged before an engine has reported usage.
+    #: The estimate that is charged before an engine has reported usage; 0 if the operation uses no tokens.
     prompt_estimate: int
     #: None until the request has been admitted.
     charge: RequestCharge | None = None
@@ -279,7 +279,9 @@ class EngineRelay:
             started_at=self._monotonic(),
             prompt_estimate=estimate_prompt_tokens(
                 request.payload, context_length=entry.route.context_length
-            ),
+            )
+            if request.format.uses_tokens
+            else 0,
         )
         try:
             charge = self._rate_limiter.admit(

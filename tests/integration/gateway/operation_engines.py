@@ -62,6 +62,11 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "/v1/images/generations": {"created": 1, "data": [{"b64_json": "aGk="}]},
     "/v1/responses": RESPONSE,
     "/v1/messages": MESSAGE | {"content": [{"type": "text", "text": "hello"}]},
+    # As vLLM 0.23.0; SGLang 0.5.14 has input_tokens only.
+    "/v1/messages/count_tokens": {
+        "input_tokens": 9,
+        "context_management": {"original_input_tokens": 9},
+    },
 }
 PART = {"item_id": "msg_1", "output_index": 0, "content_index": 0, "logprobs": []}
 STREAMS: dict[str, list[dict[str, Any]]] = {

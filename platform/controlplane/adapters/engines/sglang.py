@@ -58,7 +58,13 @@ PROFILE = EngineProfile(
     },
     operations={
         ModelKind.TEXT: frozenset(
-            {Operation.CHAT, Operation.COMPLETIONS, Operation.RESPONSES, Operation.MESSAGES}
+            {
+                Operation.CHAT,
+                Operation.COMPLETIONS,
+                Operation.RESPONSES,
+                Operation.MESSAGES,
+                Operation.COUNT_TOKENS,
+            }
         ),
         ModelKind.EMBEDDING: frozenset({Operation.EMBEDDINGS}),
         ModelKind.RERANKER: frozenset({Operation.RERANK}),

@@ -42,7 +42,13 @@ KEY_VARIABLE = "VLLM_API_KEY"
 
 OPERATIONS = {
     ModelKind.TEXT: frozenset(
-        {Operation.CHAT, Operation.COMPLETIONS, Operation.RESPONSES, Operation.MESSAGES}
+        {
+            Operation.CHAT,
+            Operation.COMPLETIONS,
+            Operation.RESPONSES,
+            Operation.MESSAGES,
+            Operation.COUNT_TOKENS,
+        }
     ),
     ModelKind.EMBEDDING: frozenset({Operation.EMBEDDINGS}),
     ModelKind.RERANKER: frozenset({Operation.RERANK}),
