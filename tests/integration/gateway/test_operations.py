@@ -89,6 +89,24 @@ def test_rerank(
     assert used(control) == ("rerank", 9, 0, "ok")
 
 
+def test_rerank_of_sglang_has_the_form_of_the_others(
+    gateway: GatewayProcess, engine: OperationsEngine, control: FakeControl
+) -> None:
+    engine.is_sglang = True
+    body = {"model": "any", "query": "q", "documents": ["a", "b"]}
+    status, _, answer = post(gateway, body, path="/v1/rerank")
+    assert status == 200
+    assert answer == {
+        "model": "any",
+        "results": [
+            {"index": 1, "relevance_score": 0.9, "document": {"text": "b"}},
+            {"index": 0, "relevance_score": 0.1, "document": {"text": "a"}},
+        ],
+        "usage": {"prompt_tokens": 9, "total_tokens": 9},
+    }
+    assert used(control) == ("rerank", 9, 0, "ok")
+
+
 def test_images(client: openai.OpenAI, engine: OperationsEngine, control: FakeControl) -> None:
     answer = client.images.generate(model="any", prompt="a red square", size="256x256")
     assert answer.data is not None
