@@ -1,7 +1,8 @@
 """Operations of the gateway: their paths and what their requests and responses look like.
 
 The formats are those of OpenAI's API, except ``rerank`` (Jina's and Cohere's, as vLLM serves it),
-``messages`` and ``count_tokens`` (Anthropic's) and ``videos`` (vLLM-Omni's request that is answered with the video).
+``messages`` and ``count_tokens`` (Anthropic's), and ``videos`` (vLLM-Omni's request that is answered with the
+video).
 """
 
 from __future__ import annotations

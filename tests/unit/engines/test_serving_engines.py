@@ -296,7 +296,9 @@ def test_a_reranker_is_pooled_by_vllm_and_is_an_encoder_for_sglang() -> None:
     encoder = replace(model, architecture="XLMRobertaModel", catalog_key="bge-m3")
     added = ["--attention-backend", "triton", *whole]
     assert arguments_of_kind("sglang", encoder, chip="nvidia-h800") == added
-    assert findings("sglang", {"prefix_cache": "off", "chunked_prefill": "off"}, model=encoder) == {}
+    assert (
+        findings("sglang", {"prefix_cache": "off", "chunked_prefill": "off"}, model=encoder) == {}
+    )
     for field in ("prefix_cache", "chunked_prefill"):
         refused = findings("sglang", {field: "on"}, model=encoder)
         assert "every input of an encoder as a whole" in refused[field]

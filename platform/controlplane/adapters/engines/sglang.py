@@ -33,8 +33,8 @@ _NPU = "npu"
 #: Encoders that score a query with a document (``srt/configs/model_config.py``: ``_cross_encoding_pooler_archs``).
 CROSS_ENCODERS = frozenset({"BertForSequenceClassification", "XLMRobertaForSequenceClassification"})
 #: Models of ``srt/models/bert.py`` and ``roberta.py``: every token attends to all others, so neither a part of the
-#: input nor a cached beginning of it may be computed alone. SGLang does not see to it; its documentation starts them
-#: without either, and on NVIDIA with this attention.
+#: input nor a cached beginning of it may be computed alone. SGLang does not turn that off by itself; its
+#: documentation starts them without either, and on NVIDIA with this attention.
 ENCODERS = CROSS_ENCODERS | {"BertModel", "XLMRobertaModel"}
 _ENCODER_ATTENTION = "triton"
 
@@ -120,6 +120,21 @@ _ENCODER_LIMITS = (
     FieldLimit(field="prefix_cache", values=("on",), reason=_WHOLE_INPUT),
     FieldLimit(field="chunked_prefill", values=("on",), reason=_WHOLE_INPUT),
 )
+_PIPELINE_LIMIT = FieldLimit(
+    field="parallel.pipeline",
+    reason=Reason(
+        "engine.sglang.pipeline_not_supported",
+        "SGLang has no pipeline parallelism of encoders and of models of transcription",
+    ),
+)
+
+
+def _model_limits(model: ModelFacts | None) -> tuple[FieldLimit, ...]:
+    if model is not None and model.architecture in ENCODERS:
+        return (*_ENCODER_LIMITS, _PIPELINE_LIMIT)
+    if model is not None and model.kind is ModelKind.TRANSCRIPTION:
+        return (_PIPELINE_LIMIT,)
+    return ()
 
 
 class SglangEngine(ContainerServingEngine):
@@ -134,11 +149,11 @@ class SglangEngine(ContainerServingEngine):
     def limits(
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
-        encoder = _ENCODER_LIMITS if model is not None and model.architecture in ENCODERS else ()
+        limits = _model_limits(model)
         if chip is None or chip.torch_device != _NPU:
-            return encoder
+            return limits
         return (
-            *encoder,
+            *limits,
             FieldLimit(
                 field="kv_precision",
                 values=("fp8",),

@@ -6,6 +6,7 @@ The parser of ``vllm serve`` is the same; vLLM Ascend has images, graphs and qua
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from importlib.resources import files
 
@@ -247,6 +248,23 @@ _LIMITS = (
 )
 
 
+#: Encoders and Whisper, whose models have no ``SupportsPP``; vLLM ends at the start.
+_WITHOUT_PIPELINE = re.compile(r"Bert|Roberta|Whisper|^(Gte)?New")
+_PIPELINE_LIMIT = FieldLimit(
+    field="parallel.pipeline",
+    reason=Reason(
+        "engine.vllm.pipeline_not_supported",
+        "vLLM has no pipeline parallelism of this model",
+    ),
+)
+
+
+def pipeline_limits(model: ModelFacts | None) -> tuple[FieldLimit, ...]:
+    """That a model cannot be divided by layers, if so."""
+    without = model is not None and _WITHOUT_PIPELINE.search(model.architecture)
+    return (_PIPELINE_LIMIT,) if without else ()
+
+
 class VllmEngine(ContainerServingEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
@@ -259,7 +277,7 @@ class VllmEngine(ContainerServingEngine):
     def limits(
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
-        return _LIMITS
+        return (*_LIMITS, *pipeline_limits(model))
 
     def unsupported_model_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:
         return unsupported_reranker_reason(model)
@@ -358,7 +376,7 @@ class VllmAscendEngine(ContainerServingEngine):
     def limits(
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
-        return (*_VLLM_ASCEND_LIMITS, *bfloat16_limits(chip))
+        return (*_VLLM_ASCEND_LIMITS, *pipeline_limits(model), *bfloat16_limits(chip))
 
     def unsupported_model_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:
         if model.architecture in _NOT_ON_ASCEND:
