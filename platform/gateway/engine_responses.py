@@ -60,6 +60,24 @@ def _token_number(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
+def ranked_documents(answer: object) -> object:
+    """The list that SGLang answers ``rerank`` with as an object of Jina's form; any other answer unchanged."""
+    if not isinstance(answer, list) or not all(
+        isinstance(each, dict) and {"index", "score"} <= each.keys() for each in answer
+    ):
+        return answer
+    results, tokens = [], 0
+    for each in answer:
+        result = {"index": each["index"], "relevance_score": each["score"]}
+        if each.get("document") is not None:
+            result["document"] = {"text": each["document"]}
+        results.append(result)
+        details = each.get("meta_info")
+        tokens += _token_number(details.get("prompt_tokens")) if isinstance(details, dict) else 0
+    usage = {"usage": {"prompt_tokens": tokens, "total_tokens": tokens}} if tokens else {}
+    return {"model": "", "results": results, **usage}
+
+
 def with_model_name(content: dict[str, Any], *, route: str) -> dict[str, Any]:
     """The object with the route's name as its model, if it or the object in an event names a model."""
     if "model" in content:

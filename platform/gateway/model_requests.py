@@ -487,6 +487,7 @@ _CHECKS: Mapping[RouteOperation, Callable[[Mapping[str, Any]], None]] = {
     RouteOperation.COMPLETIONS: _check_prompt,
     RouteOperation.RESPONSES: _check_response_input,
     RouteOperation.MESSAGES: _check_messages,
+    RouteOperation.COUNT_TOKENS: _check_messages,
     RouteOperation.EMBEDDINGS: _check_embedding_input,
     RouteOperation.RERANK: _check_documents,
     RouteOperation.IMAGES: _check_text_prompt,

@@ -1,7 +1,8 @@
 """Operations of the gateway: their paths and what their requests and responses look like.
 
 The formats are those of OpenAI's API, except ``rerank`` (Jina's and Cohere's, as vLLM serves it),
-``messages`` (Anthropic's) and ``videos`` (vLLM-Omni's request that is answered with the video).
+``messages`` and ``count_tokens`` (Anthropic's), and ``videos`` (vLLM-Omni's request that is answered with the
+video).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ class RouteOperation(StrEnum):
     COMPLETIONS = "completions"
     RESPONSES = "responses"
     MESSAGES = "messages"
+    COUNT_TOKENS = "count_tokens"
     EMBEDDINGS = "embeddings"
     RERANK = "rerank"
     IMAGES = "images"
@@ -50,6 +52,8 @@ class OperationFormat:
     errors: ErrorFormat = ErrorFormat.OPENAI
     #: Fields of a request that limit the tokens of its output.
     output_limits: tuple[str, ...] = ()
+    #: The model computes, so the tokens of a request are usage and count for the token rate of its key.
+    uses_tokens: bool = True
 
 
 FORMATS: Mapping[RouteOperation, OperationFormat] = {
@@ -79,6 +83,12 @@ FORMATS: Mapping[RouteOperation, OperationFormat] = {
         final_events=frozenset({"message_stop"}),
         errors=ErrorFormat.ANTHROPIC,
         output_limits=("max_tokens",),
+    ),
+    RouteOperation.COUNT_TOKENS: OperationFormat(
+        path="/v1/messages/count_tokens",
+        response_field="input_tokens",
+        errors=ErrorFormat.ANTHROPIC,
+        uses_tokens=False,
     ),
     RouteOperation.EMBEDDINGS: OperationFormat(path="/v1/embeddings", response_field="data"),
     RouteOperation.RERANK: OperationFormat(

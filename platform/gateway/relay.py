@@ -17,6 +17,7 @@ from gateway.engine_responses import (
     TokenCount,
     compact_json,
     engine_response_error,
+    ranked_documents,
     token_count,
     with_model_name,
 )
@@ -45,7 +46,7 @@ from gateway.load_balancing import (
 )
 from gateway.metrics import GatewayMetrics
 from gateway.model_requests import ModelRequest, UpstreamBody
-from gateway.operations import RouteOperation
+from gateway.operations import FORMATS, RouteOperation
 from gateway.rate_limits import RateLimiter, RequestCharge
 from gateway.snapshots import SnapshotKey
 from gateway.token_estimates import estimate_prompt_tokens, estimate_value_tokens
@@ -179,7 +180,7 @@ class _RequestProgress:
     entry: RouteWithPools
     request: ModelRequest
     started_at: float
-    #: The estimate that is charged before an engine has reported usage.
+    #: The estimate that is charged before an engine has reported usage; 0 if the operation uses no tokens.
     prompt_estimate: int
     #: None until the request has been admitted.
     charge: RequestCharge | None = None
@@ -279,7 +280,9 @@ class EngineRelay:
             started_at=self._monotonic(),
             prompt_estimate=estimate_prompt_tokens(
                 request.payload, context_length=entry.route.context_length
-            ),
+            )
+            if request.format.uses_tokens
+            else 0,
         )
         try:
             charge = self._rate_limiter.admit(
@@ -418,7 +421,7 @@ class EngineRelay:
                     body = await read_response(response, limit=MAX_RESPONSE_BYTES)
         except TimeoutError:
             raise _timeout_error(self._deadlines.total) from None
-        content = _parse_response(body, field=progress.request.format.response_field)
+        content = _parse_response(body, operation=progress.request.operation)
         progress.whole = _reported_or_estimated_tokens(content, progress)
         answer = compact_json(with_model_name(content, route=route))
         await exchange.respond(status=200, body=answer)
@@ -566,8 +569,9 @@ async def _require_success(
     )
 
 
-def _parse_response(body: bytes, *, field: str) -> dict[str, Any]:
-    """The response of an engine, which must have the field."""
+def _parse_response(body: bytes, *, operation: RouteOperation) -> dict[str, Any]:
+    """The response of an engine, which must have the field of the operation."""
+    field = FORMATS[operation].response_field
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
@@ -577,6 +581,8 @@ def _parse_response(body: bytes, *, field: str) -> dict[str, Any]:
                 "The response of the model's engine is not JSON.",
             )
         ) from None
+    if operation is RouteOperation.RERANK:
+        content = ranked_documents(content)
     if not isinstance(content, dict) or field not in content:
         raise upstream_failure_error(
             Reason(

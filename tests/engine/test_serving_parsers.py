@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from packaging.version import Version
 
+from controlplane.adapters.engines.sglang import CROSS_ENCODERS
 from controlplane.adapters.engines.tool_parsers import MIN_VERSIONS, ParserKind
 from controlplane.adapters.engines.vllm_omni import (
     ASCEND_PIPELINES,
@@ -29,16 +30,48 @@ from tests.unit.engines.serving_requests import (
     COMPRESSED,
     IMAGE_SPEC,
     IMAGES,
+    KINDS,
     MODELSLIM,
     PLAIN,
     SPECS,
     SPEECH,
+    VIDEO,
     command_of,
     findings,
+    kinds,
     rendered,
 )
 
-EMBEDDING = replace(PLAIN, files=frozenset({"modules.json"}))
+_XLM_ROBERTA = {
+    "model_type": "xlm-roberta",
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 16,
+    "max_position_embeddings": 8194,
+    "position_embedding_type": "absolute",
+    "vocab_size": 250_002,
+    "pad_token_id": 1,
+    "id2label": {"0": "LABEL_0"},
+    "label2id": {"LABEL_0": 0},
+}
+#: Architecture → the rest of a ``config.json`` of such a model.
+CONFIGS: Mapping[str, Mapping[str, Any]] = {
+    "Qwen3ForCausalLM": {**PLAIN.config, "model_type": "qwen3"},
+    "XLMRobertaModel": _XLM_ROBERTA,
+    "XLMRobertaForSequenceClassification": _XLM_ROBERTA,
+    "WhisperForConditionalGeneration": {
+        "model_type": "whisper",
+        "is_encoder_decoder": True,
+        "d_model": 1280,
+        "encoder_layers": 32,
+        "decoder_layers": 4,
+        "encoder_attention_heads": 20,
+        "decoder_attention_heads": 20,
+        "num_hidden_layers": 32,
+    },
+    "Qwen3ASRForConditionalGeneration": {"model_type": "qwen3_asr", "thinker_config": {}},
+}
 #: Names have every character that a route's name may have.
 ADAPTERS = (
     ServedAdapter(name="formal", input="adapter-1", rank=24),
@@ -55,17 +88,36 @@ def parsed(name: str, lines: Sequence[list[str]], *, version: str, python: Path)
     return published.read(python, "read_serving", name, packages=packages, asked=lines)
 
 
-def command(launch: Launch) -> list[str]:
-    """What the engine is started with, placeholders filled as a cluster fills them."""
+def command(launch: Launch, *, model: Path | None = None) -> list[str]:
+    """What the engine is started with, placeholders filled as a cluster fills them.
+
+    :param model: the folder of the model, which gets the files of the launch; ``/inputs/model`` otherwise.
+    """
     argv = command_of(launch)
-    filled = {"{inputs}": "/inputs", "{port:http}": "8000", "{index}": "1", "{leader}": "10.0.0.1"}
+    filled = {"{port:http}": "8000", "{index}": "1", "{leader}": "10.0.0.1"}
+    if model is not None:
+        filled |= {"{inputs}/model": str(model), "{work}": str(model)}
+        for path, content in launch.files.items():
+            (model / path).write_text(content, encoding="utf-8")
+    filled["{inputs}"] = "/inputs"
     for placeholder, value in filled.items():
         argv = [each.replace(placeholder, value) for each in argv]
     return argv
 
 
+def model_folders(folder: Path) -> dict[str, Path]:
+    """Folders with a ``config.json``, by architecture."""
+    made = {}
+    for architecture, config in CONFIGS.items():
+        made[architecture] = folder / architecture
+        made[architecture].mkdir()
+        text = json.dumps({**config, "architectures": [architecture]})
+        (made[architecture] / "config.json").write_text(text, encoding="utf-8")
+    return made
+
+
 def launches(name: str) -> Iterator[Launch]:
-    """Of every spec on every chip that takes it, with plain and quantized weights, and of two nodes."""
+    """Of a text model: every spec on every chip that takes it, quantized weights, two nodes, adapters."""
     for chip in CHIPS:
         for spec in SPECS.values():
             if not findings(name, spec, chip=chip):
@@ -75,11 +127,11 @@ def launches(name: str) -> Iterator[Launch]:
                 yield rendered(name, {"model_name": "assistant"}, chip=chip, model=model)
         if not findings(name, {}, chip=chip):
             yield rendered(name, {"model_name": "assistant"}, chip=chip, nodes=2)
-            yield rendered(name, {"model_name": "assistant"}, chip=chip, model=EMBEDDING)
             reasons = {"model_name": "assistant", "reasoning_parser": "auto"}
             yield rendered(name, reasons, chip=chip)
-            spec = {"model_name": "assistant"}
-            yield rendered(name, spec, chip=chip, adapters=ADAPTERS)
+        for spec in SPECS.values():
+            if not findings(name, spec, chip=chip):
+                yield rendered(name, spec, chip=chip, adapters=ADAPTERS)
 
 
 @pytest.mark.parametrize(
@@ -90,18 +142,29 @@ def launches(name: str) -> Iterator[Launch]:
         ("vllm_ascend", "0.23.0"),
     ],
 )
-def test_vllm_reads_every_command(name: str, version: str, engine_python: Path) -> None:
+def test_vllm_reads_every_command(
+    name: str, version: str, engine_python: Path, tmp_path: Path
+) -> None:
+    """The commands of plain weights with vLLM's whole configuration of the model and the engine."""
+    folders = model_folders(tmp_path)
     assert engine_by_name(name).profile().flags is ArgumentVerification.PARSED
-    lines = []
+    lines, of_kinds = [], []
     for launch in launches(name):
         argv = command(launch)
+        # vLLM Ascend adds its quantization to vLLM, and a parser of reasoning asks the tokenizer.
+        if not {"--quantization", "--reasoning-parser"} & set(argv):
+            argv = command(launch, model=folders[PLAIN.architecture])
         start = argv.index("serve") + 1
         # What a follower adds by itself.
         lines.append(argv[start:] + (["--headless"] if "--nnodes" in argv else []))
+    for kind, launch in kinds(name):
+        argv = command(launch, model=folders[KINDS[kind].architecture])
+        lines.append(argv[argv.index("serve") + 1 :])
+        of_kinds.append(kind)
     read = parsed("vllm", lines, version=version, python=engine_python)
-    assert len(read) >= 8
+    check_vllm_kinds(name, dict(zip(of_kinds, read[-len(of_kinds) :], strict=True)))
     for line, values in zip(lines, read, strict=True):
-        assert values["model_tag"] == "/inputs/model"
+        assert values["model_tag"] == line[0]
         assert values["served_model_name"] == ["assistant"]
         assert values["port"] == 8000
         assert values["dtype"] == line[line.index("--dtype") + 1]
@@ -114,6 +177,8 @@ def test_vllm_reads_every_command(name: str, version: str, engine_python: Path) 
         else:
             assert values["lora_modules"] is None
     assert any(values["enable_lora"] for values in read)
+    # An encoder-decoder has neither, whatever is asked for.
+    assert {values.get("made_prefix_caching") for values in read} >= {True, False}
     assert {values["max_model_len"] for values in read} == {None, 8192}
     assert {values["enable_prefix_caching"] for values in read} >= {None, True, False}
     assert {values["nnodes"] for values in read} == {1, 2}
@@ -121,11 +186,41 @@ def test_vllm_reads_every_command(name: str, version: str, engine_python: Path) 
         assert {values["quantization"] for values in read} == {None, "ascend"}
 
 
+def check_vllm_kinds(name: str, read: Mapping[str, Any]) -> None:
+    """What vLLM made of a model of each kind."""
+    expected = {
+        "embedding": ("Qwen3ForCausalLM", "pooling", "embed"),
+        "encoder": ("XLMRobertaModel", "pooling", "none"),
+        "reranker": ("XLMRobertaForSequenceClassification", "pooling", "none"),
+        "causal-reranker": ("Qwen3ForSequenceClassification", "pooling", "classify"),
+        "whisper": ("WhisperForConditionalGeneration", "generate", "none"),
+        "asr": ("Qwen3ASRForConditionalGeneration", "generate", "none"),
+    }
+    if name == "vllm_ascend":
+        del expected["whisper"]
+    assert {
+        kind: (values["made_architecture"], values["made_runner"], values["made_task"])
+        for kind, values in read.items()
+    } == expected
+    template = Path(read["causal-reranker"]["chat_template"])
+    assert "Judge whether the Document" in template.read_text(encoding="utf-8")
+
+
 def test_sglang_reads_every_command(engine_python: Path) -> None:
     assert engine_by_name("sglang").profile().flags is ArgumentVerification.PARSED
     lines = [command(launch)[2:] for launch in launches("sglang")]
+    kinds_of_lines = []
+    for kind, launch in kinds("sglang"):
+        lines.append(command(launch)[2:])
+        kinds_of_lines.append(kind)
     read = parsed("sglang", lines, version="0.5.23", python=engine_python)
-    assert len(read) >= 20
+    assert set(kinds_of_lines) == {"embedding", "encoder", "reranker", "whisper", "asr"}
+    for kind, values in zip(kinds_of_lines, read[-len(kinds_of_lines) :], strict=True):
+        assert values["is_embedding"] is (kind in ("embedding", "encoder", "reranker"))
+        if kind in ("encoder", "reranker"):
+            assert (values["disable_radix_cache"], values["chunked_prefill_size"]) == (True, -1)
+            backend = {"cuda": "triton", "npu": "ascend"}[values["device"]]
+            assert values["attention_backend"] == backend
     for values in read:
         assert (values["model_path"], values["port"]) == ("/inputs/model", 8000)
         assert values["served_model_name"] == "assistant"
@@ -145,15 +240,19 @@ def test_sglang_reads_every_command(engine_python: Path) -> None:
     assert {values["nnodes"] for values in read} == {1, 2}
 
 
-def test_vllm_omni_reads_every_command_and_has_every_pipeline(engine_python: Path) -> None:
-    """With vLLM 0.23.0, whose arguments it inherits: its own are in its package."""
+@pytest.mark.parametrize(("version", "vllm"), [("0.28.0", "0.23.0"), ("0.30.0", "0.30.0")])
+def test_vllm_omni_reads_every_command_and_has_every_pipeline(
+    version: str, vllm: str, engine_python: Path
+) -> None:
+    """Its own arguments are in its package; those that it inherits are of a vLLM that it can be installed with."""
     assert engine_by_name("vllm_omni").profile().flags is ArgumentVerification.PARSED
-    package = published.modules("vllm-omni==0.28.0")
-    packages = [package, *map(published.modules, ("vllm==0.23.0", COMPILED))]
+    package = published.modules(f"vllm-omni=={version}")
+    packages = [package, *map(published.modules, (f"vllm=={vllm}", COMPILED))]
     lines, speech = [], []
-    for chip in ("nvidia-h800", "ascend-910b3"):
-        for spec in ({"model_name": "assistant"}, IMAGE_SPEC):
-            argv = command(rendered("vllm_omni", spec, chip=chip, model=IMAGES))
+    for chip in ("nvidia-h800", "ascend-910b3", "ascend-910c"):
+        for spec, model in product(({"model_name": "assistant"}, IMAGE_SPEC), (IMAGES, VIDEO)):
+            assert findings("vllm_omni", spec, chip=chip, model=model) == {}
+            argv = command(rendered("vllm_omni", spec, chip=chip, model=model))
             lines.append(argv[argv.index("serve") + 1 :])
         card = (LaunchPlacement(node="n0", cards=(0,)),)
         spoken = command(
@@ -182,18 +281,42 @@ def test_vllm_omni_reads_every_command_and_has_every_pipeline(engine_python: Pat
     registry = (package / "vllm_omni" / "diffusion" / "registry.py").read_text(encoding="utf-8")
     known = set(re.findall(r'^    "(.+)": \($', registry, re.M))
     assert {*NVIDIA_PIPELINES, *ASCEND_PIPELINES, *NVIDIA_VIDEO_PIPELINES} <= known
-    server = (package / "vllm_omni" / "entrypoints" / "openai" / "api_server.py").read_text()
-    for operation in (RouteOperation.VIDEOS, RouteOperation.SPEECH):
-        assert f'@router.post(\n    "{FORMATS[operation].path}"' in server
     models = (package / "vllm_omni/model_executor/models/registry.py").read_text(encoding="utf-8")
     assert set(re.findall(r'^    "(\w+)": \($', models, re.M)) >= SPEECH_ARCHITECTURES
 
 
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [
+        ("vllm", "vllm==0.23.0"),
+        ("vllm", "vllm==0.33.0"),
+        ("sglang", "sglang==0.5.14"),
+        ("sglang", "sglang==0.5.23"),
+        ("vllm_omni", "vllm-omni==0.28.0"),
+        ("vllm_omni", "vllm-omni==0.30.0"),
+    ],
+)
+def test_an_engine_has_a_route_of_every_operation_that_it_offers(name: str, package: str) -> None:
+    folder = published.modules(package) / package.partition("==")[0].replace("-", "_")
+    sources = [
+        path.read_text(encoding="utf-8")
+        for path in folder.rglob("entrypoints/**/*.py")
+        if path.name.endswith(("router.py", "server.py"))
+    ]
+    routes = set(re.findall(r'\.(?:post|api_route)\(\s*"([^"]+)"', "\n".join(sources)))
+    offered = set().union(*engine_by_name(name).profile().operations.values())
+    assert len(offered) >= 3
+    assert {FORMATS[RouteOperation(each)].path for each in offered} - routes == set()
+
+
 @pytest.mark.parametrize("version", ["0.5.14", "0.5.23"])
-def test_sglang_has_the_route_and_the_models_of_transcription(version: str) -> None:
+def test_sglang_has_the_models_of_transcription_and_pairs_the_texts_of_rerankers(
+    version: str,
+) -> None:
     root = published.modules(f"sglang=={version}") / "sglang" / "srt"
-    server = (root / "entrypoints/http_server.py").read_text(encoding="utf-8")
-    assert f'@app.post("{FORMATS[RouteOperation.TRANSCRIPTIONS].path}")' in server
+    text = (root / "configs/model_config.py").read_text(encoding="utf-8")
+    (paired,) = re.findall(r"_cross_encoding_pooler_archs = (\[.+?\])", text, re.DOTALL)
+    assert set(ast.literal_eval(paired)) == CROSS_ENCODERS
     for file, model in (
         ("whisper", "WhisperForConditionalGeneration"),
         ("qwen3_asr", "Qwen3ASRForConditionalGeneration"),
@@ -260,7 +383,7 @@ def test_the_older_sglang_of_ascends_image_has_every_option_too() -> None:
     assert len(options) > 100
     used = {
         argument
-        for launch in launches("sglang")
+        for launch in [*launches("sglang"), *(launch for _, launch in kinds("sglang"))]
         for argument in command(launch)
         if argument.startswith("--")
     }

@@ -168,7 +168,7 @@ _CHECKS: Mapping[str, Callable[[Any, Sequence[str]], None]] = {
 
 
 def _server(arguments: list[str]) -> int:
-    """vLLM and SGLang: one port, which answers ``/health``; no port of vLLM's processes without a server."""
+    """vLLM, vLLM-Omni and SGLang: one port, which answers ``/health``; no port of vLLM's processes without a server."""
     if "--nnodes" in arguments:
         place = [_option(arguments, name) for name in ("--node-rank", "--nnodes")]
         address = arguments[_index_of(arguments, "--master-addr", "--dist-init-addr") + 1]
@@ -176,6 +176,21 @@ def _server(arguments: list[str]) -> int:
     if "--headless" in arguments:
         threading.Event().wait()
     return _serve((_option(arguments, "--host"), int(_option(arguments, "--port"))), "/health")
+
+
+def _tei(arguments: list[str]) -> int:
+    """Text Embeddings Inference: metrics have a port of their own."""
+    address = _option(arguments, "--hostname")
+    metrics = (address, int(_option(arguments, "--prometheus-port")))
+    exporter = ThreadingHTTPServer(metrics, _handler("/metrics"))
+    threading.Thread(target=exporter.serve_forever, daemon=True).start()
+    return _serve((address, int(_option(arguments, "--port"))), "/health")
+
+
+def _xllm(arguments: list[str]) -> int:
+    """One process of each card; the first answers requests, each on its own port of every address."""
+    is_first = _option(arguments, "--node_rank") == "0"
+    return _serve(("", int(_option(arguments, "--port"))), "/health" if is_first else "")
 
 
 def _mindie(arguments: list[str]) -> int:
@@ -277,8 +292,10 @@ _PROGRAMS: Mapping[str, Callable[[list[str]], int]] = {
     "preprocess_data.py": _mindspeed_preprocess,
     "sglang.launch_server": _server,
     "swift": _swift,
+    "tei": _tei,
     "torchrun": _torchrun,
     "vllm": _server,
+    "xllm": _xllm,
 }
 
 
@@ -345,6 +362,10 @@ def _path(template: str, arguments: Sequence[str]) -> Path:
 
 
 def _option(arguments: Sequence[str], name: str) -> str:
+    """The value after ``--name=``, or the next argument."""
+    for argument in arguments:
+        if argument.startswith(f"{name}="):
+            return argument.partition("=")[2]
     try:
         return arguments[arguments.index(name) + 1]
     except (ValueError, IndexError):

@@ -17,7 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from controlplane.ports.adapter_registry import all_chips, engine_by_name, image_template
+from controlplane.ports.engines import ModelFacts
 from tests.kubernetes.images import PATH, File, Image, write_images
+from tests.unit.engines.serving_requests import IMAGES as IMAGE_PIPELINE
+from tests.unit.engines.serving_requests import KINDS
+from tests.unit.engines.training_requests import QWEN3_8B
 
 #: Folders of this machine that the pods mount: Python, a shell and their libraries. Not ``/usr``, which would hide
 #: the programs of the images in ``/usr/local``.
@@ -56,6 +60,10 @@ class StandInImage:
     environment: Mapping[str, str] = field(default_factory=dict)
     #: Other files, by path.
     files: Mapping[str, File] = field(default_factory=dict)
+    #: The model that is trained or served.
+    model: ModelFacts = QWEN3_8B
+    #: Cards of the pod.
+    cards: int = 2
 
     @property
     def image(self) -> str:
@@ -400,6 +408,216 @@ def _sglang() -> StandInImage:
     )
 
 
+_VLLM_OMNI = "vllm-project/vllm-omni 0.28.0"
+_VLLM_OMNI_IMAGE = "vllm-project/vllm-omni at 11a683c, docker/Dockerfile.cuda"
+
+
+def _vllm_omni() -> StandInImage:
+    return StandInImage(
+        engine="vllm_omni",
+        chip="nvidia-h800",
+        model=IMAGE_PIPELINE,
+        # The image is that of vLLM with one more package.
+        programs={"/usr/local/bin/vllm": "vllm"},
+        environment={
+            "HOME": "/tmp",
+            "VLLM_CACHE_ROOT": "/tmp/vllm",
+            "TORCHINDUCTOR_CACHE_DIR": "/tmp/torchinductor",
+        },
+        rules=(
+            _account("vllm-omni", "vllm", source=_TORCH_ACCOUNT),
+            Rule(
+                name="vllm-omni-compiler-cache",
+                program="vllm",
+                kind="writable",
+                value="{TORCHINDUCTOR_CACHE_DIR}",
+                changed="/app/vllm-omni",
+                source=f"{_VLLM_OMNI_IMAGE}: compiled kernels are below /tmp, for accounts without a home; "
+                "/app belongs to root",
+            ),
+            Rule(
+                name="vllm-omni-cache",
+                program="vllm",
+                kind="writable",
+                value="{VLLM_CACHE_ROOT}",
+                changed="/app/vllm",
+                source=f"{_VLLM_OMNI_IMAGE}: VLLM_CACHE_ROOT is a writable folder",
+            ),
+            Rule(
+                name="vllm-omni-arguments",
+                program="vllm",
+                kind="options",
+                value={
+                    "": "serve",
+                    "--omni": "--.+",
+                    "--host": r"0\.0\.0\.0",
+                    "--port": "8000",
+                    "--tensor-parallel-size": "2",
+                },
+                changed={"--omni": "true"},
+                source=f"{_VLLM_OMNI}, vllm_omni/entrypoints/cli/main.py: without the argument --omni, which has "
+                "no value, vllm is vLLM's own",
+            ),
+            Rule(
+                name="vllm-omni-model",
+                program="vllm",
+                kind="readable",
+                value="{1}/model_index.json",
+                changed="{1}/config.yaml",
+                source=f"{_VLLM_OMNI}, vllm_omni/config/config_factory.py: the argument after serve is the model; "
+                "a pipeline is known by its model_index.json",
+            ),
+            _key(
+                "vllm-omni",
+                "vllm",
+                name="VLLM_API_KEY",
+                changed="NINEFOLD_INPUTS",
+                source=_VLLM_KEY,
+            ),
+            Rule(
+                name="vllm-omni-shared-memory",
+                program="vllm",
+                kind="shared_memory",
+                value=1 << 28,
+                changed=1 << 50,
+                source=f"{_VLLM_OMNI}, vllm_omni/diffusion/executor/multiproc_executor.py: requests go to the "
+                "workers by vLLM's queue in shared memory, of which containers have 64 MiB by default, and "
+                "images come back by segments of it",
+            ),
+        ),
+    )
+
+
+_TEI = "huggingface/text-embeddings-inference 1.9.3 at 0d124dc"
+
+
+def _tei() -> StandInImage:
+    return StandInImage(
+        engine="tei",
+        chip="nvidia-h800",
+        model=KINDS["encoder"],
+        cards=1,
+        programs={"/entrypoint.sh": "tei"},
+        environment={
+            # Of its base image, nvidia/cuda.
+            "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
+            "HUGGINGFACE_HUB_CACHE": "/data",
+            "PORT": "80",
+        },
+        rules=(
+            Rule(
+                name="tei-driver",
+                program="tei",
+                kind="variables",
+                value={"NVIDIA_DRIVER_CAPABILITIES": ".*(utility|all).*"},
+                changed={"NVIDIA_DRIVER_CAPABILITIES": "graphics"},
+                source=f"{_TEI}, cuda-all-entrypoint.sh: ends without nvidia-smi, by which it chooses the program "
+                "for the card; NVIDIA Container Toolkit, user guide, driver capabilities: utility is required "
+                "for nvidia-smi",
+            ),
+            Rule(
+                name="tei-arguments",
+                program="tei",
+                kind="options",
+                value={
+                    "--hostname": r"0\.0\.0\.0",
+                    "--port": "8000",
+                    "--prometheus-port": r"(?!8000)\d+",
+                    "--auto-truncate": "false",
+                },
+                changed={"--port": "80"},
+                source=f"{_TEI}, router/src/main.rs: without arguments the address is the variable HOSTNAME, "
+                "which Kubernetes sets to the name of the pod, and the port the variable PORT; "
+                "Dockerfile-cuda-all: PORT is 80",
+            ),
+            Rule(
+                name="tei-model",
+                program="tei",
+                kind="readable",
+                value="{--model-id}/config.json",
+                changed="{--model-id}/model/config.json",
+                source=f"{_TEI}, router/src/lib.rs: a model that is no folder is downloaded",
+            ),
+            Rule(
+                name="tei-tokenizer",
+                program="tei",
+                kind="readable",
+                value="{--model-id}/tokenizer.json",
+                changed="{--model-id}/sentencepiece.bpe.model",
+                source=f"{_TEI}, router/src/lib.rs: only the file of a fast tokenizer is read",
+            ),
+            _key(
+                "tei",
+                "tei",
+                name="API_KEY",
+                changed="NINEFOLD_INPUTS",
+                source=f"{_TEI}, router/src/main.rs: without --api-key it is API_KEY",
+            ),
+        ),
+    )
+
+
+_XLLM = "jd-opensource/xllm at 87e8d6e (0.10.0)"
+_XLLM_START = f"{_XLLM}, docs/en/getting_started/launch_xllm.md"
+
+
+def _xllm() -> StandInImage:
+    environment, files = _cann("9.0.0", python="3.11.14")
+    return StandInImage(
+        engine="xllm",
+        chip="ascend-910b3",
+        programs={"/usr/local/bin/xllm": "xllm"},
+        environment=environment,
+        files=files,
+        rules=(
+            _device_group("xllm", "xllm"),
+            _libraries("xllm", "xllm"),
+            _kernel_meta("xllm", "xllm", installation="/usr/local/bin"),
+            Rule(
+                name="xllm-devices",
+                program="xllm",
+                kind="variables",
+                value={"ASCEND_RT_VISIBLE_DEVICES": "0,1"},
+                changed={"ASCEND_RT_VISIBLE_DEVICES": "2,3"},
+                source=_DEVICES_SOURCE,
+            ),
+            Rule(
+                name="xllm-processes",
+                program="xllm",
+                kind="options",
+                value={
+                    "--nnodes": "2",
+                    "--node_rank": "[01]",
+                    "--devices": "npu:[01]",
+                    "--master_node_addr": r"127\.0\.0\.1:\d+",
+                    "--port": "800[01]",
+                },
+                changed={"--nnodes": "1"},
+                source=f"{_XLLM_START}: each card has a process, which is a node of nnodes, with its own rank, "
+                "device and port",
+            ),
+            Rule(
+                name="xllm-options",
+                program="xllm",
+                kind="options",
+                value={"--block_size": "128", "--model_id": "assistant"},
+                changed={"--model_id": "model"},
+                source=f"{_XLLM}, xllm/xllm.cpp: without model_id the name is that of the model's folder; "
+                "docs/en/getting_started/launch_xllm.md: the block size of an NPU is 128",
+            ),
+            Rule(
+                name="xllm-model",
+                program="xllm",
+                kind="readable",
+                value="{--model}/config.json",
+                changed="{--model}/params.json",
+                source=f"{_XLLM}, xllm/xllm.cpp and xllm/core/framework/hf_model_loader.cpp: the folder must "
+                "exist and has a config.json",
+            ),
+        ),
+    )
+
+
 def _mindie() -> StandInImage:
     program, home = "mindieservice_daemon", "/usr/local/Ascend/mindie/latest/mindie-service"
     environment, files = _cann("8.5.1", python="3.11.14")
@@ -680,4 +898,7 @@ IMAGES = (
     _llamafactory(),
     _ms_swift(),
     _mindspeed_llm(),
+    _vllm_omni(),
+    _tei(),
+    _xllm(),
 )

@@ -32,7 +32,6 @@ from tests.kubernetes.clusters import NODE, LiveCluster
 from tests.kubernetes.stand_in import CHANGED
 from tests.kubernetes.stand_in_images import IMAGES, MOUNTED, StandInImage
 from tests.unit.engines.serving_requests import ACROSS_NODES
-from tests.unit.engines.training_requests import QWEN3_8B
 
 pytestmark = pytest.mark.kubernetes
 
@@ -45,8 +44,8 @@ LABELS = {
 }
 #: Not the first of their kind, so that a pod's own numbers, which begin with 0, are others.
 FIRST_CARDS = {"ascend": 2, "nvidia": 10}
-#: Cards of one pod, and pods at a time for each vendor's cards.
-CARDS, AT_A_TIME = 2, 4
+#: Pods at a time for each vendor's cards.
+AT_A_TIME = 4
 SPECS: Mapping[EngineTask, Mapping[str, Any]] = {
     EngineTask.SERVE: {"model_name": "assistant"},
     EngineTask.FINETUNE: {"method": "lora", "max_steps": 1},
@@ -136,7 +135,7 @@ def rendered(
 ) -> Launch:
     chip = all_chips()[image.chip]
     first = FIRST_CARDS[chip.vendor]
-    cards = tuple(range(first, first + CARDS))
+    cards = tuple(range(first, first + image.cards))
     names = ("model", "dataset") if task is EngineTask.FINETUNE else ("model",)
     return engine_by_name(image.engine).render(
         RenderRequest(
@@ -148,7 +147,7 @@ def rendered(
             inputs=tuple(trees[name] for name in names),
             report_url="https://ninefold.example/api/v1/attempts/1",
             token=KEY,
-            model=QWEN3_8B,
+            model=image.model,
         )
     )
 
@@ -166,7 +165,12 @@ def inputs(root: Path) -> dict[str, InputArtifact]:
     store = FilesystemArtifacts(root)
     row = '{"messages": [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]}\n'
     contents = {
-        "model": {"config.json": "{}", "tokenizer.json": "{}", "model.safetensors": "weights"},
+        "model": {
+            "config.json": "{}",
+            "model_index.json": "{}",
+            "tokenizer.json": "{}",
+            "model.safetensors": "weights",
+        },
         "dataset": {"train.jsonl": row, "validation.jsonl": row},
     }
     return {

@@ -1,10 +1,10 @@
-"""The official ``anthropic`` client: messages, in an engine that has them."""
+"""The official ``anthropic`` client: messages and the count of their tokens, in an engine that has them."""
 
 from __future__ import annotations
 
 import anthropic
 import pytest
-from anthropic.types import MessageParam
+from anthropic.types import MessageParam, ToolParam
 
 from tests.clients.suites.gateway_connection import ANY, KEY, TEXT, URL, WITHIN
 
@@ -24,6 +24,17 @@ def test_messages_and_their_stream() -> None:
             assert "".join(stream.text_stream) == "hello"
             final = stream.get_final_message()
         assert (final.model, final.usage.input_tokens, final.usage.output_tokens) == (ANY, 9, 4)
+
+
+def test_count_of_tokens() -> None:
+    with client() as messages:
+        tool: ToolParam = {"name": "get_weather", "input_schema": {"type": "object"}}
+        counted = messages.messages.count_tokens(
+            model=ANY, messages=HELLO, system="brief", tools=[tool]
+        )
+        assert counted.input_tokens == 9
+        with pytest.raises(anthropic.BadRequestError, match="does not support count_tokens"):
+            messages.messages.count_tokens(model=TEXT, messages=HELLO)
 
 
 def test_errors() -> None:

@@ -15,6 +15,7 @@ import json
 import sys
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 #: What the engines import on the way to their arguments and what has no part in them.
@@ -93,7 +94,7 @@ class _StandInModule(types.ModuleType):
 
 #: By the engine's name: kernels, where it imports them so early; torch looks for them too.
 _KERNELS = {
-    "vllm": frozenset(),
+    "vllm": frozenset({"einops"}),
     "sglang": frozenset({"triton"}),
     "vllm_omni": frozenset(
         {
@@ -183,14 +184,32 @@ def sglang_parser() -> Any:
     return parser
 
 
-def check_vllm(arguments: argparse.Namespace) -> None:
-    """What ``vllm serve`` looks at before it loads anything."""
+def check_vllm(arguments: argparse.Namespace) -> dict[str, Any] | None:
+    """What ``vllm serve`` looks at before it loads anything.
+
+    Where the model has a ``config.json``, all of the engine's configuration is made, with vLLM's own checks of
+    model, task, parallelism and cache; what vLLM made of the model is returned.
+    """
     _vllm_arguments().validate_parsed_serve_args(
         argparse.Namespace(**vars(arguments), subparser="serve")
     )
     # Offline it would look for the model's files, and there are none.
     vars(importlib.import_module("huggingface_hub.constants"))["HF_HUB_OFFLINE"] = False
-    importlib.import_module("vllm.engine.arg_utils").AsyncEngineArgs.from_cli_args(arguments)
+    arguments.model = arguments.model_tag
+    engine = importlib.import_module("vllm.engine.arg_utils").AsyncEngineArgs
+    checked = engine.from_cli_args(arguments)
+    if not Path(arguments.model, "config.json").exists():
+        return None
+    # It would import a model's code in another process, which has no stand-ins.
+    registry = importlib.import_module("vllm.model_executor.models.registry")
+    vars(registry)["_run_in_subprocess"] = lambda inspect: inspect()
+    made = checked.create_engine_config()
+    return {
+        "made_architecture": made.model_config.architecture,
+        "made_runner": made.model_config.runner_type,
+        "made_task": made.model_config.convert_type,
+        "made_prefix_caching": made.cache_config.enable_prefix_caching,
+    }
 
 
 #: What SGLang settles by the card's memory and the model, and then compares with the arguments.
@@ -210,12 +229,16 @@ def check_sglang(arguments: argparse.Namespace) -> None:
     checked.check_server_args()
 
 
-def parsed(parser: Any, command: list[str], check: Callable[[argparse.Namespace], None]) -> Any:
+def parsed(
+    parser: Any,
+    command: list[str],
+    check: Callable[[argparse.Namespace], dict[str, Any] | None],
+) -> Any:
     try:
         arguments = parser.parse_args(command)
         values = dict(vars(arguments))
-        check(arguments)
-    except (SystemExit, ValueError, TypeError, AssertionError) as refusal:
+        values |= check(arguments) or {}
+    except (SystemExit, ValueError, TypeError, AssertionError, NotImplementedError) as refusal:
         # A parser's own words are on stderr already.
         raise SystemExit(f"refused: {' '.join(command)}: {refusal}") from refusal
     return {name: _plain(value) for name, value in values.items()}

@@ -62,7 +62,17 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "/v1/images/generations": {"created": 1, "data": [{"b64_json": "aGk="}]},
     "/v1/responses": RESPONSE,
     "/v1/messages": MESSAGE | {"content": [{"type": "text", "text": "hello"}]},
+    # As vLLM 0.23.0; SGLang 0.5.14 has input_tokens only.
+    "/v1/messages/count_tokens": {
+        "input_tokens": 9,
+        "context_management": {"original_input_tokens": 9},
+    },
 }
+#: As SGLang 0.5.14 and 0.5.23, ``RerankResponse`` in ``srt/entrypoints/openai/protocol.py``.
+SGLANG_RANKING = [
+    {"score": 0.9, "document": "b", "index": 1, "meta_info": {"id": "1", "prompt_tokens": 5}},
+    {"score": 0.1, "document": "a", "index": 0, "meta_info": {"id": "2", "prompt_tokens": 4}},
+]
 PART = {"item_id": "msg_1", "output_index": 0, "content_index": 0, "logprobs": []}
 STREAMS: dict[str, list[dict[str, Any]]] = {
     "/v1/responses": [
@@ -105,6 +115,8 @@ class OperationsEngine(ThreadedServer):
         self.bodies: list[dict[str, Any]] = []
         self.files: list[tuple[str, str, bytes]] = []
         self.fails = False
+        #: Operations are answered as by SGLang, where it has a form of its own.
+        self.is_sglang = False
         #: Videos take longer than any limit.
         self.hangs = False
 
@@ -124,6 +136,8 @@ class OperationsEngine(ThreadedServer):
         if self.fails:
             error = {"error": {"message": f"{MODEL} at {self.url} refuses"}}
             return web.json_response(error, status=400)
+        if self.is_sglang and request.path == "/v1/rerank":
+            return web.json_response(SGLANG_RANKING)
         if not body.get("stream"):
             return web.json_response(ANSWERS[request.path])
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})

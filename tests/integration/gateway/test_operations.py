@@ -89,6 +89,24 @@ def test_rerank(
     assert used(control) == ("rerank", 9, 0, "ok")
 
 
+def test_rerank_of_sglang_has_the_form_of_the_others(
+    gateway: GatewayProcess, engine: OperationsEngine, control: FakeControl
+) -> None:
+    engine.is_sglang = True
+    body = {"model": "any", "query": "q", "documents": ["a", "b"]}
+    status, _, answer = post(gateway, body, path="/v1/rerank")
+    assert status == 200
+    assert answer == {
+        "model": "any",
+        "results": [
+            {"index": 1, "relevance_score": 0.9, "document": {"text": "b"}},
+            {"index": 0, "relevance_score": 0.1, "document": {"text": "a"}},
+        ],
+        "usage": {"prompt_tokens": 9, "total_tokens": 9},
+    }
+    assert used(control) == ("rerank", 9, 0, "ok")
+
+
 def test_images(client: openai.OpenAI, engine: OperationsEngine, control: FakeControl) -> None:
     answer = client.images.generate(model="any", prompt="a red square", size="256x256")
     assert answer.data is not None
@@ -256,6 +274,40 @@ def test_a_stream_of_messages(gateway: GatewayProcess, control: FakeControl) -> 
     assert events[0]["message"]["model"] == "any"
     assert b"[DONE]" not in answer
     assert used(control) == ("messages", 9, 4, "ok")
+
+
+def test_tokens_of_messages_are_counted_and_are_no_usage(
+    stopped_gateway: GatewayProcess, engine: OperationsEngine, control: FakeControl
+) -> None:
+    path = FORMATS[RouteOperation.COUNT_TOKENS].path
+    body = {
+        "model": "any", "system": "x" * 1600, "messages": [{"role": "user", "content": "hi"}],
+    }  # fmt: skip
+    control.publish(keys=[key_of(SECRET, tokens_per_minute=1000)])
+    gateway = stopped_gateway
+    gateway.start()
+    status, headers, answer = post(gateway, body, path=path)
+    assert (status, answer["input_tokens"]) == (200, 9)
+    assert headers["x-ratelimit-remaining-tokens"] == "1000"
+    assert engine.bodies == [{**body, "model": MODEL}]
+    assert used(control) == ("count_tokens", 0, 0, "ok")
+    status, headers, _ = post(gateway, {**body, "max_tokens": 16}, path="/v1/messages")
+    assert status == 200
+    assert int(headers["x-ratelimit-remaining-tokens"]) < 700, "the same messages are usage"
+    engine.fails = True
+    status, _, answer = post(gateway, body, path=path)
+    assert (status, answer["type"], answer["error"]["message"]) == (
+        400,
+        "error",
+        "any at [hidden] refuses",
+    )
+    for fields, message in (
+        ({"messages": []}, "at least one message"),
+        ({"stream": True}, "count_tokens has no streams"),
+    ):
+        status, _, answer = post(gateway, {**body, **fields}, path=path)
+        assert (status, answer["type"]) == (400, "error"), fields
+        assert message in answer["error"]["message"]
 
 
 def form_of(**fields: str) -> bytes:

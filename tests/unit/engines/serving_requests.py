@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -46,6 +46,29 @@ SPEECH = replace(
     config={},
     catalog_key="qwen3-tts-1.7b-customvoice",
 )
+VIDEO = replace(IMAGES, name="wan2.1", architecture="WanPipeline")
+#: Models that vLLM, SGLang, xLLM and Text Embeddings Inference serve beside those that generate text.
+KINDS: Mapping[str, ModelFacts] = {
+    "embedding": replace(PLAIN, files=frozenset({"modules.json"})),
+    "encoder": replace(
+        PLAIN,
+        name="bge-m3",
+        architecture="XLMRobertaModel",
+        context_length=8192,
+        files=frozenset({"modules.json"}),
+    ),
+    "reranker": replace(
+        PLAIN,
+        name="bge-reranker-v2-m3",
+        architecture="XLMRobertaForSequenceClassification",
+        context_length=8192,
+    ),
+    "causal-reranker": replace(PLAIN, catalog_key="qwen3-reranker-8b"),
+    "whisper": replace(
+        PLAIN, name="whisper", architecture="WhisperForConditionalGeneration", context_length=448
+    ),
+    "asr": replace(PLAIN, name="qwen3-asr", architecture="Qwen3ASRForConditionalGeneration"),
+}
 IMAGE_SPEC: Mapping[str, Any] = {"model_name": "assistant", "concurrency": 2, "graphs": "off"}
 
 #: One spec of each kind; what an engine cannot do of one it refuses.
@@ -73,6 +96,15 @@ SPECS: Mapping[str, Mapping[str, Any]] = {
     "divided": {"model_name": "assistant", "parallel": {"tensor": 2, "pipeline": 2}},
     "copied": {"model_name": "assistant", "parallel": {"data": 2}},
 }
+
+
+def kinds(name: str) -> Iterator[tuple[str, Launch]]:
+    """Launches of every kind of model beside text, with every spec on every chip that takes both."""
+    for chip in CHIPS:
+        for kind, model in KINDS.items():
+            for spec in SPECS.values():
+                if not findings(name, spec, chip=chip, model=model):
+                    yield kind, rendered(name, spec, chip=chip, model=model)
 
 
 def findings(

@@ -25,6 +25,7 @@ from tests.unit.engines.serving_requests import (
     PLAIN,
     SPECS,
     findings,
+    kinds,
     rendered,
 )
 
@@ -53,12 +54,13 @@ def command(launch: Launch) -> list[str]:
 
 
 def launches(name: str) -> Iterator[Launch]:
-    """Of every spec on every chip that takes it, and with the parsers of the model's family."""
+    """Of every spec and kind of model on every chip that takes both, and with the parsers of the family."""
     specs = [*SPECS.values(), {"model_name": "assistant", "reasoning_parser": "auto"}]
     for chip in CHIPS:
         yield from (
             rendered(name, spec, chip=chip) for spec in specs if not findings(name, spec, chip=chip)
         )
+    yield from (launch for _, launch in kinds(name))
 
 
 def wrong_options(argv: list[str], known: dict[str, str]) -> list[str]:

@@ -238,10 +238,11 @@ def arguments_of_kind(name: str, model: ModelFacts, *, chip: str, **changes: Any
         spec = {"model_name": "m", **spec}
         return command_of(rendered(name, spec, chip=chip, model=facts, **changes))
 
-    plain = argv(PLAIN, tool_call_parser="off")
     own = argv(model)
-    assert own[: len(plain)] == plain, "the rest of the command is that of any model"
-    return own[len(plain) :]
+    for argument in argv(PLAIN, tool_call_parser="off"):
+        assert argument in own, "the rest of the command is that of any model"
+        own.remove(argument)
+    return own
 
 
 def test_a_model_of_transcription_has_neither_parsers_nor_pooling() -> None:
@@ -274,19 +275,34 @@ def test_a_model_of_transcription_has_neither_parsers_nor_pooling() -> None:
         assert "serves models of the kinds" in refused["model"]
 
 
-def test_a_reranker_is_pooled_by_vllm_and_told_by_its_files_in_sglang() -> None:
+def test_a_reranker_is_pooled_by_vllm_and_is_an_encoder_for_sglang() -> None:
+    """As SGLang's documentation starts it: an encoder needs its whole input, with attention to both sides."""
+    whole = ["--disable-radix-cache", "--chunked-prefill-size", "-1", "--is-embedding"]
     model = replace(
         PLAIN, architecture="XLMRobertaForSequenceClassification", catalog_key="bge-reranker-v2-m3"
     )
     for name, chip, added in (
         ("vllm", "nvidia-h800", ["--runner", "pooling"]),
         ("vllm_ascend", "ascend-910b3", ["--runner", "pooling"]),
-        ("sglang", "nvidia-h800", []),
-        ("sglang", "ascend-910b3", []),
+        ("sglang", "nvidia-h800", ["--attention-backend", "triton", *whole]),
+        ("sglang", "ascend-910b3", whole),
     ):
         assert findings(name, {}, chip=chip, model=model) == {}, name
         assert arguments_of_kind(name, model, chip=chip) == added, name
         assert engine_by_name(name).profile().operations[ModelKind.RERANKER] == {Operation.RERANK}
+    encoder = replace(model, architecture="XLMRobertaModel", catalog_key="bge-m3")
+    added = ["--attention-backend", "triton", *whole]
+    assert arguments_of_kind("sglang", encoder, chip="nvidia-h800") == added
+    assert (
+        findings("sglang", {"prefix_cache": "off", "chunked_prefill": "off"}, model=encoder) == {}
+    )
+    for field in ("prefix_cache", "chunked_prefill"):
+        refused = findings("sglang", {field: "on"}, model=encoder)
+        assert "every input of an encoder as a whole" in refused[field]
+    classifier = replace(model, architecture="Qwen3ForSequenceClassification")
+    refused = findings("sglang", {}, model=classifier)
+    assert "serves BertForSequenceClassification, XLMRoberta" in refused["model"]
+    assert findings("vllm", {}, model=classifier) == {}
     causal = replace(PLAIN, catalog_key="qwen3-reranker-0.6b")
     added = arguments_of_kind("vllm", causal, chip="nvidia-h800")
     assert added[::2] == ["--runner", "--hf-overrides", "--chat-template"]

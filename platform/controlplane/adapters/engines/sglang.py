@@ -30,6 +30,13 @@ from controlplane.ports.engines import (
 #: Starts the server with the key from the environment: its own option would show it to every process.
 _START = "start_sglang.py"
 _NPU = "npu"
+#: Encoders that score a query with a document (``srt/configs/model_config.py``: ``_cross_encoding_pooler_archs``).
+CROSS_ENCODERS = frozenset({"BertForSequenceClassification", "XLMRobertaForSequenceClassification"})
+#: Models of ``srt/models/bert.py`` and ``roberta.py``: every token attends to all others, so neither a part of the
+#: input nor a cached beginning of it may be computed alone. SGLang does not turn that off by itself; its
+#: documentation starts them without either, and on NVIDIA with this attention.
+ENCODERS = CROSS_ENCODERS | {"BertModel", "XLMRobertaModel"}
+_ENCODER_ATTENTION = "triton"
 
 PROFILE = EngineProfile(
     title="SGLang",
@@ -58,7 +65,13 @@ PROFILE = EngineProfile(
     },
     operations={
         ModelKind.TEXT: frozenset(
-            {Operation.CHAT, Operation.COMPLETIONS, Operation.RESPONSES, Operation.MESSAGES}
+            {
+                Operation.CHAT,
+                Operation.COMPLETIONS,
+                Operation.RESPONSES,
+                Operation.MESSAGES,
+                Operation.COUNT_TOKENS,
+            }
         ),
         ModelKind.EMBEDDING: frozenset({Operation.EMBEDDINGS}),
         ModelKind.RERANKER: frozenset({Operation.RERANK}),
@@ -94,8 +107,34 @@ PROFILE = EngineProfile(
         "SGLang 0.5.14 and 0.5.23: sglang/srt/server_args.py; srt/entrypoints/http_server.py and "
         "transcription_adapters for transcriptions",
         "https://docs.sglang.io/advanced_features/server_arguments.html",
+        "sgl-project/sglang at 85b746f7: docs_new/docs/supported-models/rerank_models.mdx, and at 01c1f96d "
+        "embedding_models.mdx, for encoders",
     ),
 )
+
+
+_WHOLE_INPUT = Reason(
+    "engine.sglang.encoder_whole_input", "SGLang computes every input of an encoder as a whole"
+)
+_ENCODER_LIMITS = (
+    FieldLimit(field="prefix_cache", values=("on",), reason=_WHOLE_INPUT),
+    FieldLimit(field="chunked_prefill", values=("on",), reason=_WHOLE_INPUT),
+)
+_PIPELINE_LIMIT = FieldLimit(
+    field="parallel.pipeline",
+    reason=Reason(
+        "engine.sglang.pipeline_not_supported",
+        "SGLang has no pipeline parallelism of encoders and of models of transcription",
+    ),
+)
+
+
+def _model_limits(model: ModelFacts | None) -> tuple[FieldLimit, ...]:
+    if model is not None and model.architecture in ENCODERS:
+        return (*_ENCODER_LIMITS, _PIPELINE_LIMIT)
+    if model is not None and model.kind is ModelKind.TRANSCRIPTION:
+        return (_PIPELINE_LIMIT,)
+    return ()
 
 
 class SglangEngine(ContainerServingEngine):
@@ -108,9 +147,11 @@ class SglangEngine(ContainerServingEngine):
     def limits(
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
+        limits = _model_limits(model)
         if chip is None or chip.torch_device != _NPU:
-            return ()
+            return limits
         return (
+            *limits,
             FieldLimit.of(
                 "kv_precision",
                 ("fp8",),
@@ -136,6 +177,12 @@ class SglangEngine(ContainerServingEngine):
             return Reason(
                 "engine.sglang.reranker_not_supported",
                 "rerankers that are causal language models are rendered for vLLM only",
+            )
+        if model.kind is ModelKind.RERANKER and model.architecture not in CROSS_ENCODERS:
+            return Reason(
+                "engine.sglang.cross_encoder_required",
+                "of rerankers SGLang serves {architectures}",
+                architectures=", ".join(sorted(CROSS_ENCODERS)),
             )
         if model.kind is ModelKind.TRANSCRIPTION and chip is not None and chip.torch_device == _NPU:
             return Reason(
@@ -214,12 +261,16 @@ class SglangEngine(ContainerServingEngine):
         )
 
 
+def _is_encoder(settings: ServingSettings) -> bool:
+    return settings.model is not None and settings.model.architecture in ENCODERS
+
+
 def _kind_arguments(settings: ServingSettings) -> list[str]:
-    """Parsers of a model that generates text; the switch of one that embeds."""
+    """Parsers of a model that generates text; the switch of one that embeds or scores."""
     kind = settings.model.kind if settings.model is not None else None
-    if kind is ModelKind.EMBEDDING:
+    if kind in (ModelKind.EMBEDDING, ModelKind.RERANKER):
         return ["--is-embedding"]
-    if kind in (ModelKind.RERANKER, ModelKind.TRANSCRIPTION):
+    if kind is ModelKind.TRANSCRIPTION:
         return []
     parsers = tool_parsers.parser_names(
         settings.spec, model=settings.model, engine="sglang", version=settings.version
@@ -248,6 +299,8 @@ def _chip_arguments(settings: ServingSettings) -> list[str]:
     argv = ["--device", settings.chip.torch_device]
     if settings.chip.torch_device == _NPU:
         argv += ["--attention-backend", "ascend"]
+    elif _is_encoder(settings):
+        argv += ["--attention-backend", _ENCODER_ATTENTION]
     if settings.model is not None and settings.model.format == "modelslim":
         argv += ["--quantization", "modelslim"]
     return argv
@@ -258,9 +311,9 @@ def _feature_switches(settings: ServingSettings) -> list[str]:
     argv = []
     if settings.is_set("kv_precision", "fp8"):
         argv += ["--kv-cache-dtype", "fp8_e4m3"]
-    if settings.is_set("prefix_cache", "off"):
+    if settings.is_set("prefix_cache", "off") or _is_encoder(settings):
         argv.append("--disable-radix-cache")
-    if settings.is_set("chunked_prefill", "off"):
+    if settings.is_set("chunked_prefill", "off") or _is_encoder(settings):
         argv += ["--chunked-prefill-size", "-1"]
     if settings.is_set("graphs", "off"):
         argv += ["--disable-decode-cuda-graph", "--disable-prefill-cuda-graph"]

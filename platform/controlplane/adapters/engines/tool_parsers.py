@@ -10,8 +10,9 @@ Names of parsers and the first release of each are those of the published packag
 test compares the tables with the oldest and the newest. Those of xLLM are in ``xllm/function_call`` and
 ``xllm/parser`` at 87e8d6ed (0.10.0). MindIE takes the parser of the type of the model unless another is named, and
 separates reasoning where it is told to (MindIE-LLM at 8b4871a). ``solar_open2`` is in the repository of vLLM at
-0064cc9, but in none of the packages 0.23.0, 0.27.0, 0.27.1, 0.28.0, 0.30.0 and 0.33.0, so it has no first release:
-a spec may name it, and no family has it.
+0064cc9, but in none of the packages 0.23.0, 0.27.0, 0.27.1, 0.28.0, 0.30.0 and 0.33.0, which have no such model
+either (vllm-project/vllm#51129 was open when it was read), nor in SGLang 0.5.14, 0.5.17 and 0.5.23; 0.33.0 and
+0.5.23 are the newest on 2026-11-29. So it has no first release: a spec may name it, and no family has it.
 
 Which family has which parser follows the documentation of vLLM (``docs/features/tool_calling.md`` at 0064cc9,
 ``reasoning_outputs.md`` at 00256d5, its recipes for GLM-5 and MiniMax-M3) and SGLang (``advanced_features`` of its

@@ -6,6 +6,7 @@ The parser of ``vllm serve`` is the same; vLLM Ascend has images, graphs and qua
 from __future__ import annotations
 
 import json
+import re
 
 from controlplane.adapters.engines import container_commands, container_engine, tool_parsers
 from controlplane.adapters.engines.container_serving import (
@@ -38,7 +39,13 @@ KEY_VARIABLE = "VLLM_API_KEY"
 
 OPERATIONS = {
     ModelKind.TEXT: frozenset(
-        {Operation.CHAT, Operation.COMPLETIONS, Operation.RESPONSES, Operation.MESSAGES}
+        {
+            Operation.CHAT,
+            Operation.COMPLETIONS,
+            Operation.RESPONSES,
+            Operation.MESSAGES,
+            Operation.COUNT_TOKENS,
+        }
     ),
     ModelKind.EMBEDDING: frozenset({Operation.EMBEDDINGS}),
     ModelKind.RERANKER: frozenset({Operation.RERANK}),
@@ -227,6 +234,23 @@ VLLM_PROFILE = EngineProfile(
 )
 
 
+#: Encoders and Whisper, whose models have no ``SupportsPP``; vLLM ends at the start.
+_WITHOUT_PIPELINE = re.compile(r"Bert|Roberta|Whisper|^(Gte)?New")
+_PIPELINE_LIMIT = FieldLimit(
+    field="parallel.pipeline",
+    reason=Reason(
+        "engine.vllm.pipeline_not_supported",
+        "vLLM has no pipeline parallelism of this model",
+    ),
+)
+
+
+def pipeline_limits(model: ModelFacts | None) -> tuple[FieldLimit, ...]:
+    """That a model cannot be divided by layers, if so."""
+    without = model is not None and _WITHOUT_PIPELINE.search(model.architecture)
+    return (_PIPELINE_LIMIT,) if without else ()
+
+
 class VllmEngine(ContainerServingEngine):
     """Implements ``controlplane.ports.engines.Engine``."""
 
@@ -235,6 +259,11 @@ class VllmEngine(ContainerServingEngine):
     field_limits = (QUEUE_SIZE_LIMIT,)
     limited_by_formats = False
     parsers = "vllm"
+
+    def limits(
+        self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
+    ) -> tuple[FieldLimit, ...]:
+        return (*super().limits(task, chip=chip, model=model), *pipeline_limits(model))
 
     def unsupported_model_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:
         return unsupported_reranker_reason(model)
@@ -315,6 +344,11 @@ class VllmAscendEngine(ContainerServingEngine):
     engine_profile = VLLM_ASCEND_PROFILE
     field_limits = _VLLM_ASCEND_LIMITS
     parsers = "vllm"
+
+    def limits(
+        self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
+    ) -> tuple[FieldLimit, ...]:
+        return (*super().limits(task, chip=chip, model=model), *pipeline_limits(model))
 
     def unsupported_model_reason(self, model: ModelFacts, *, chip: Chip | None) -> str:
         if model.architecture in _NOT_ON_ASCEND:

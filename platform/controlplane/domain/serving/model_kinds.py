@@ -27,6 +27,7 @@ class Operation(StrEnum):
     COMPLETIONS = "completions"
     RESPONSES = "responses"
     MESSAGES = "messages"
+    COUNT_TOKENS = "count_tokens"
     EMBEDDINGS = "embeddings"
     RERANK = "rerank"
     IMAGES = "images"

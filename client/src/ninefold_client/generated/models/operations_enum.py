@@ -3,6 +3,7 @@ from typing import Literal
 OperationsEnum = Literal[
     "chat",
     "completions",
+    "count_tokens",
     "embeddings",
     "images",
     "messages",
@@ -17,6 +18,7 @@ OperationsEnum = Literal[
 OPERATIONS_ENUM_VALUES: set[OperationsEnum] = {
     "chat",
     "completions",
+    "count_tokens",
     "embeddings",
     "images",
     "messages",
