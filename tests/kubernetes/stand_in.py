@@ -168,7 +168,7 @@ _CHECKS: Mapping[str, Callable[[Any, Sequence[str]], None]] = {
 
 
 def _server(arguments: list[str]) -> int:
-    """vLLM, vLLM-Omni and SGLang: one port, which answers ``/health``; no port of vLLM's processes without a server."""
+    """vLLM, vLLM-Omni and SGLang: one port, which answers ``/health``; none for the headless processes of vLLM."""
     if "--nnodes" in arguments:
         place = [_option(arguments, name) for name in ("--node-rank", "--nnodes")]
         address = arguments[_index_of(arguments, "--master-addr", "--dist-init-addr") + 1]

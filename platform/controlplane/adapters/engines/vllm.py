@@ -24,6 +24,7 @@ from controlplane.domain.serving.model_kinds import ModelKind, Operation
 from controlplane.ports.engines import (
     ArgumentVerification,
     EngineProfile,
+    EngineTask,
     LoraSupport,
     ModelFacts,
 )
