@@ -108,13 +108,13 @@ def command(launch: Launch, *, model: Path | None = None) -> list[str]:
 
 def model_folders(folder: Path) -> dict[str, Path]:
     """Folders with a ``config.json``, by architecture."""
-    made = {}
+    folders = {}
     for architecture, config in CONFIGS.items():
-        made[architecture] = folder / architecture
-        made[architecture].mkdir()
+        folders[architecture] = folder / architecture
+        folders[architecture].mkdir()
         text = json.dumps({**config, "architectures": [architecture]})
-        (made[architecture] / "config.json").write_text(text, encoding="utf-8")
-    return made
+        (folders[architecture] / "config.json").write_text(text, encoding="utf-8")
+    return folders
 
 
 def launches(name: str) -> Iterator[Launch]:
@@ -179,7 +179,7 @@ def test_vllm_reads_every_command(
             assert values["lora_modules"] is None
     assert any(values["enable_lora"] for values in read)
     # An encoder-decoder has neither, whatever is asked for.
-    assert {values.get("made_prefix_caching") for values in read} >= {True, False}
+    assert {values.get("derived_prefix_caching") for values in read} >= {True, False}
     assert {values["max_model_len"] for values in read} == {None, 8192}
     assert {values["enable_prefix_caching"] for values in read} >= {None, True, False}
     assert {values["nnodes"] for values in read} == {1, 2}
@@ -188,7 +188,7 @@ def test_vllm_reads_every_command(
 
 
 def check_vllm_kinds(name: str, read: Mapping[str, Any]) -> None:
-    """What vLLM made of a model of each kind."""
+    """What vLLM derives from a model of each kind."""
     expected = {
         "embedding": ("Qwen3ForCausalLM", "pooling", "embed"),
         "encoder": ("XLMRobertaModel", "pooling", "none"),
@@ -200,7 +200,7 @@ def check_vllm_kinds(name: str, read: Mapping[str, Any]) -> None:
     if name == "vllm_ascend":
         del expected["whisper"]
     assert {
-        kind: (values["made_architecture"], values["made_runner"], values["made_task"])
+        kind: (values["derived_architecture"], values["derived_runner"], values["derived_task"])
         for kind, values in read.items()
     } == expected
     template = Path(read["causal-reranker"]["chat_template"])
@@ -425,3 +425,15 @@ def test_what_an_engine_refuses_after_it_has_read_it_is_refused(
     """So that a test above can fail for what the parser lets through."""
     with pytest.raises(AssertionError, match=reason):
         parsed(name, [arguments.split()], version=version, python=engine_python)
+
+
+def test_what_vllm_refuses_for_the_model_is_refused(engine_python: Path, tmp_path: Path) -> None:
+    """So that a test above can fail for what only the whole configuration shows; the plug-in refuses it, too."""
+    reranker = KINDS["reranker"]
+    folder = model_folders(tmp_path)[reranker.architecture]
+    line = [str(folder), "--runner", "pooling", "--pipeline-parallel-size", "2"]
+    with pytest.raises(AssertionError, match="Pipeline parallelism is not supported"):
+        parsed("vllm", [line], version="0.33.0", python=engine_python)
+    for name, model in (("vllm", reranker), ("vllm", KINDS["whisper"]), ("sglang", KINDS["asr"])):
+        found = findings(name, {"parallel": {"pipeline": 2}}, model=model)
+        assert "no pipeline parallelism" in found["parallel.pipeline"]

@@ -187,8 +187,8 @@ def sglang_parser() -> Any:
 def check_vllm(arguments: argparse.Namespace) -> dict[str, Any] | None:
     """What ``vllm serve`` looks at before it loads anything.
 
-    Where the model has a ``config.json``, all of the engine's configuration is made, with vLLM's own checks of
-    model, task, parallelism and cache; what vLLM made of the model is returned.
+    Where the model has a ``config.json``, all of the engine's configuration is created, with vLLM's own checks of
+    model, task, parallelism and cache; what vLLM derives from the model is returned.
     """
     _vllm_arguments().validate_parsed_serve_args(
         argparse.Namespace(**vars(arguments), subparser="serve")
@@ -203,12 +203,12 @@ def check_vllm(arguments: argparse.Namespace) -> dict[str, Any] | None:
     # It would import a model's code in another process, which has no stand-ins.
     registry = importlib.import_module("vllm.model_executor.models.registry")
     vars(registry)["_run_in_subprocess"] = lambda inspect: inspect()
-    made = checked.create_engine_config()
+    created = checked.create_engine_config()
     return {
-        "made_architecture": made.model_config.architecture,
-        "made_runner": made.model_config.runner_type,
-        "made_task": made.model_config.convert_type,
-        "made_prefix_caching": made.cache_config.enable_prefix_caching,
+        "derived_architecture": created.model_config.architecture,
+        "derived_runner": created.model_config.runner_type,
+        "derived_task": created.model_config.convert_type,
+        "derived_prefix_caching": created.cache_config.enable_prefix_caching,
     }
 
 
