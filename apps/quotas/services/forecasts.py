@@ -152,13 +152,14 @@ def what_if_close(
     *, uid: str, at: datetime, answer: Mapping[str, Any] | None = None, refusal: str = ""
 ) -> bool:
     """Store the result, or why it was refused; False if it is closed already."""
-    state = WhatIfState.REFUSED if answer is None else WhatIfState.ANSWERED
-    open_requests = WhatIf.objects.filter(uid=uid, state=WhatIfState.ASKED)
-    return bool(
-        open_requests.update(
-            state=state, answer=dict(answer or {}), refusal=refusal, answered_at=at
-        )
-    )
+    # A what-if has no history of transitions: its row is all there is.
+    closed = {
+        "state": WhatIfState.REFUSED if answer is None else WhatIfState.ANSWERED,
+        "answer": dict(answer or {}),
+        "refusal": refusal,
+        "answered_at": at,
+    }
+    return bool(WhatIf.objects.filter(uid=uid, state=WhatIfState.ASKED).update(**closed))
 
 
 def what_ifs_prune(*, at: datetime) -> int:
