@@ -193,7 +193,7 @@ class HealthRule(UidModel):
 
 
 class HealthPolicy(models.Model):
-    """The guards and pauses of automatic decisions; one row (``controlplane.domain.health.decisions.Policy``)."""
+    """Guards and pauses of automatic decisions (``controlplane.domain.health.snapshots.DecisionPolicy``)."""
 
     #: Always 1.
     id = models.PositiveSmallIntegerField(primary_key=True, default=1)

@@ -211,7 +211,9 @@ class JobForm(QueuedWorkloadForm):
             # Names only: the values have to be entered again.
             "secret_variables": [each.name for each in job.secret_variables.all()],
         }
-        for each in spec_form_fields(cls.kind, engine=job.engine):
+        installed = [engine.name for engine in engines_for_task(EngineTask(cls.kind))]
+        engine = job.engine if job.engine in installed else installed[0]
+        for each in spec_form_fields(cls.kind, engine=engine):
             values[each.name] = value_at_path(job.spec, each.path)
         policy = job.resolved_retry_policy.as_json()
         values |= {each.name: policy[each.field.name] for each in RETRY_FIELDS}

@@ -173,7 +173,7 @@ def _suppress_ambiguous_restarts(
 
 
 def _place_of_known_claim(each: HealthDecision, context: _DecisionContext) -> Place:
-    """Of whose holder it speaks; the node where it is any card of it, for its plug-in chose who has which."""
+    """The card whose claim the decision concerns, or the node if its plug-in assigns cards within the node."""
     node = context.nodes[each.node]
     bound = node.cluster.binding == Cluster.BindingMode.NODE
     return node.pk, None if bound or not each.card else context.card_of[each.card].pk

@@ -37,7 +37,7 @@ MAX_NODES = 16
 
 
 def _readable_pending_claims(user: Any) -> QuerySet[Claim]:
-    # Fields are declared with the rows of nobody, before there is a database.
+    # At import, the field is declared with an anonymous user; no query is possible then.
     if user.is_anonymous:
         return Claim.objects.none()
     claims, _ = claims_readable(user)

@@ -447,7 +447,9 @@ def _reconcile_running_replica(replica: Replica, at: datetime) -> None:
 
 def _check_replica_started(replica: Replica, observed: ObservedLaunch, at: datetime) -> None:
     if waiting := [one for one in observed.replicas if one.phase is not ReplicaPhase.RUNNING]:
-        _set_replica_message(replica, waiting[0].message or "starting")
+        _set_replica_message(
+            replica, waiting[0].message or Reason("launch.state.starting", "starting")
+        )
         return
     endpoint = _cluster_adapter(replica).endpoint(
         replica.launch_name, role=ROLES[EngineTask.SERVE], index=0, port=HTTP_PORT_NAME

@@ -28,7 +28,6 @@ from django.db.models.functions import Coalesce
 from apps.accounts import selectors as accounts
 from apps.fleet import selectors as fleet
 from apps.fleet.models import Node
-from apps.quotas import selectors as quotas
 from apps.quotas.models import Allocation, Claim
 from apps.serving.models import (
     AdapterRoute,
@@ -197,7 +196,14 @@ def replica_nodes(replica: Replica) -> tuple[str, ...]:
     claim = Claim.objects.filter(uid=replica.claim_uid).first()
     if claim is None:
         return ()
-    return tuple(placement.node for placement in quotas.placements_of_claim(claim))
+    # Nodes of a removed cluster have names too: a stopped replica keeps its log.
+    names = dict(
+        Node._base_manager.filter(uid__in=[one["node"] for one in claim.placement]).values_list(
+            "uid", "name"
+        )
+    )
+    placed = sorted(claim.placement, key=lambda one: int(one["index"]))
+    return tuple(names.get(one["node"], "") for one in placed)
 
 
 def replica_log(replica: Replica, *, process: int, offset: int, limit: int) -> LogChunk:

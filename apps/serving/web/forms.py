@@ -210,8 +210,8 @@ class RevisionConfigurationForm(StyledForm):
         facts = models.engine_model_facts(version) if version else None
         cards = self._selected_value("cards")
         nodes = 1
-        if chip and cards.isdecimal():
-            nodes, _ = replica_node_counts([chip.name], min(int(cards), MOST_CARDS))
+        if chip and cards.isdecimal() and len(cards) <= len(str(MOST_CARDS)):
+            nodes = replica_node_counts([chip.name], min(int(cards), MOST_CARDS))[0]
         self.fields["engine"] = engine_field(chip=chip, model=facts, nodes=nodes)
         engine = self._selected_value("engine")
         if engine not in adapter_registry.engine_names() or (

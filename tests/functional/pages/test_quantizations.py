@@ -54,6 +54,14 @@ def test_a_quantization_is_submitted_with_what_was_left_open_filled_in(
     assert job.spec["ignore"] == ["lm_head", "re:.*down_proj"]
     assert job.spec["max_length"] == filled.tuned.context_length
 
+    # An empty limit is none; the page offers the default as a value.
+    limits = ("tolerance_perplexity_increase", "tolerance_accuracy_drop", "limit")
+    assert [page.context["form"][name].value() for name in limits] == [0.05, 0.01, 256]
+    response = browser.post("/jobs/new/quantize", _asked(filled, **dict.fromkeys(limits, "")))
+    unlimited = Job.objects.get(uid=response["Location"].rpartition("/")[2])
+    assert unlimited.spec["tolerance"] == {"perplexity_increase": None, "accuracy_drop": None}
+    assert unlimited.spec["limit"] is None
+
     clone = browser.get("/jobs/new/quantize", {"clone": job.uid})
     assert clone.context["form"]["ignore"].value() == "lm_head, re:.*down_proj"
     assert clone.context["form"]["tolerance_perplexity_increase"].value() == 0.1

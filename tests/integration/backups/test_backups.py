@@ -202,6 +202,15 @@ def test_a_backup_of_a_newer_version_is_refused(backup: Path) -> None:
         call_command("restore", source=backup, overwrite=True)
 
 
+def test_a_backup_with_the_name_of_a_former_squash_is_restored(backup: Path) -> None:
+    manifest = BackupManifest.read(backup)
+    jobs = ("0002_filters_quantization_variables_and_retries", *manifest.migrations["jobs"])
+    migrations = {**manifest.migrations, "jobs": tuple(sorted(jobs))}
+    object.__setattr__(manifest, "migrations", migrations)
+    manifest.write(backup)
+    call_command("restore", source=backup, overwrite=True)
+
+
 def test_a_backup_from_between_two_migrations_that_are_one_now_is_refused(backup: Path) -> None:
     manifest = BackupManifest.read(backup)
     older = {**manifest.migrations, "jobs": ("0001_initial", "0002_saved_filters")}

@@ -181,7 +181,7 @@ class SglangEngine(ContainerServingEngine):
         if model.kind is ModelKind.RERANKER and model.architecture not in CROSS_ENCODERS:
             return Reason(
                 "engine.sglang.cross_encoder_required",
-                "of rerankers SGLang serves {architectures}",
+                "SGLang serves only rerankers of the architectures {architectures}",
                 architectures=", ".join(sorted(CROSS_ENCODERS)),
             )
         if model.kind is ModelKind.TRANSCRIPTION and chip is not None and chip.torch_device == _NPU:

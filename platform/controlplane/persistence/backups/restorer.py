@@ -30,6 +30,14 @@ from controlplane.ports.artifacts import ArtifactStore
 
 #: Rows that migrations create.
 _CREATED_BY_MIGRATIONS = frozenset({"django_content_type", "auth_permission"})
+#: Squashed migrations that builds between 0.1.0 and 0.2.0 recorded beside those that they replaced.
+_FORMER_SQUASHES = frozenset(
+    {
+        ("jobs", "0002_filters_quantization_variables_and_retries"),
+        ("quotas", "0004_defragmentations_what_ifs_and_phases"),
+        ("registry", "0002_storage_quantization_catalog_and_imports"),
+    }
+)
 #: Longer than any statement of a healthy product; then something still uses the database.
 _LOCK_WAIT = "10s"
 
@@ -100,7 +108,7 @@ def _check_version(manifest: BackupManifest) -> None:
     unknown = [
         f"{app}.{name}"
         for app, name in sorted(applied)
-        if (app, name) not in known and (app, name) not in squashed
+        if (app, name) not in {*known, *squashed, *_FORMER_SQUASHES}
     ]
     if unknown:
         raise BackupRefused(
