@@ -150,9 +150,10 @@ class RateLimiter:
             if uid in known or account.open_requests
         }
 
-    def admit(self, key: SnapshotKey, *, gateways: int, tokens: int) -> RequestCharge:
+    def admit(self, key: SnapshotKey, *, gateways: int, tokens: int | None) -> RequestCharge:
         """Admit one request and charge it an estimate; :meth:`RequestCharge.settle` must follow.
 
+        :param tokens: None if the request uses none, so that the limit of tokens does not concern it.
         :raises ApiError: 429 if one of the key's limits is reached; nothing is used up then.
         """
         account = self._accounts.get(key.uid)
@@ -161,13 +162,13 @@ class RateLimiter:
         now = self._monotonic()
         if account.key is not key or account.gateways != gateways:
             account.apply(key, gateways=gateways, at=now)
-        self._check_limits(account, at=now)
+        self._check_limits(account, uses_tokens=tokens is not None, at=now)
         if account.requests is not None:
             account.requests.level -= 1.0
         account.open_requests += 1
-        return RequestCharge(account, tokens=tokens, monotonic=self._monotonic)
+        return RequestCharge(account, tokens=tokens or 0, monotonic=self._monotonic)
 
-    def _check_limits(self, account: _KeyUsage, *, at: float) -> None:
+    def _check_limits(self, account: _KeyUsage, *, uses_tokens: bool, at: float) -> None:
         if account.concurrency is not None and account.open_requests >= account.concurrency:
             raise self._limit_exceeded_error(
                 account,
@@ -195,7 +196,7 @@ class RateLimiter:
                     kind=ErrorType.REQUESTS,
                     retry_after_seconds=account.requests.seconds_until(1.0),
                 )
-        if account.tokens is not None:
+        if account.tokens is not None and uses_tokens:
             account.tokens.fill(at=at)
             if account.tokens.level < 1.0:
                 raise self._limit_exceeded_error(

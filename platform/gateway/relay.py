@@ -286,7 +286,9 @@ class EngineRelay:
         )
         try:
             charge = self._rate_limiter.admit(
-                key, gateways=gateways, tokens=progress.prompt_estimate
+                key,
+                gateways=gateways,
+                tokens=progress.prompt_estimate if request.format.uses_tokens else None,
             )
         except ApiError as error:
             progress.fail(error)

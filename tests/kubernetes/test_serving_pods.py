@@ -38,6 +38,9 @@ from tests.unit.engines.serving_requests import (
 
 pytestmark = pytest.mark.kubernetes
 
+#: Fields of probes that the server does not know yet; it has the pod's grace instead.
+_SINCE_1_21 = frozenset({"spec.containers[0].livenessProbe.terminationGracePeriodSeconds"})
+
 #: A model of each kind, and its spec.
 MODELS: Mapping[ModelKind, tuple[ModelFacts, Mapping[str, Any]]] = {
     ModelKind.TEXT: (PLAIN, {"model_name": "assistant"}),
@@ -123,7 +126,7 @@ def test_the_server_takes_each_kind_of_model_on_gpus_and_npus_whole(server: Cont
                 refused.append(f"{what}: {answer.text}")
                 continue
             sent = {name: value for name, value in manifest.items() if name != "stringData"}
-            missing = set(lost(sent, answer.json())) - SWITCHED_OFF
+            missing = set(lost(sent, answer.json())) - SWITCHED_OFF - _SINCE_1_21
             refused += [f"{what}: {each}" for each in sorted(missing)]
     assert refused == []
     both, gpu, npu = {"nvidia", "ascend"}, {"nvidia"}, {"ascend"}

@@ -345,11 +345,13 @@ def _check_spec(configuration: RevisionConfiguration) -> Iterator[FieldFinding]:
     except ArtifactError:
         # Replicas need the files too, and report it; the spec can be checked without them.
         facts = registry_selectors.engine_model_facts(configuration.model_version)
-    if configuration.nodes > 1:
-        yield from _check_nodes(engine, configuration.spec, nodes=configuration.nodes, model=facts)
+    is_valid = True
     for chip in _configured_chips(configuration):
         wrong = engine.check(EngineTask.SERVE, configuration.spec, chip=chip, model=facts)
+        is_valid = is_valid and not wrong
         yield from wrong or _check_parallelism(configuration, engine, chip=chip, model=facts)
+    if is_valid and configuration.nodes > 1:
+        yield from _check_nodes(engine, configuration.spec, nodes=configuration.nodes, model=facts)
 
 
 def _check_parallelism(
@@ -583,13 +585,15 @@ def _insufficient_memory(too_small: Sequence[_FitResult]) -> sizing.SizingRefuse
 def _sizing_plan(chosen: RevisionConfiguration) -> dict[str, int]:
     """The parallel plan that the engine gets; empty if the spec names none and all cards share each layer."""
     values = chosen.spec.get("parallel") or {}
+    if not isinstance(values, Mapping):
+        # The check of the configuration names what is wrong, here as below.
+        return {}
     named = {name: values[name] for name in _SAME_PARALLEL_FIELDS if values.get(name)}
     if chosen.nodes == 1 and not named:
         return named
     try:
         plan = replica_parallelism(values, cards=chosen.cards, nodes=chosen.nodes)
-    except ValueError:
-        # The check of the configuration names what is wrong.
+    except (TypeError, ValueError):
         return named
     return {name: getattr(plan, name) for name in _SAME_PARALLEL_FIELDS}
 

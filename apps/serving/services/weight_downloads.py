@@ -34,7 +34,7 @@ from controlplane.domain.serving.lifecycle import (
 from controlplane.persistence.state_transitions import apply_transition
 from controlplane.ports.adapter_registry import AdapterNotFound
 from controlplane.ports.artifacts import SigningStore
-from controlplane.ports.clusters import ClusterError, WeightCachingCluster
+from controlplane.ports.clusters import ClusterError, QueueSyncingCluster, WeightCachingCluster
 from controlplane.ports.launches import Launch, LaunchPlacement, LaunchRole
 
 #: Nodes of one request.
@@ -127,6 +127,11 @@ def _weights_size(version: ModelVersion) -> int:
         )
         raise SpecRefused([FieldFinding(field="model_version", message=missing)])
     return sum({each["digest"]: int(each["size"]) for each in artifact.files}.values())
+
+
+def _chooses_nodes(cluster: Cluster) -> bool:
+    """Whether its own scheduler does, so that the nodes of a claim are a forecast."""
+    return isinstance(fleet.cluster_adapter(cluster), QueueSyncingCluster)
 
 
 def _cluster_refusal(cluster: Cluster, *, size: int) -> str:
@@ -360,7 +365,7 @@ def _rollout_rows_create(
     possible = [
         node
         for cluster, its_nodes in by_cluster.items()
-        if not _cluster_refusal(cluster, size=size)
+        if not _cluster_refusal(cluster, size=size) and not _chooses_nodes(cluster)
         for node in its_nodes
     ]
     with transaction.atomic():

@@ -1,7 +1,7 @@
 """Small models of real architectures that a laptop can train in minutes.
 
 ``ninefold-tiny-qwen2`` and ``ninefold-tiny-llama`` have random weights from a fixed seed and know nothing;
-they are there to be taught, for example to take addresses apart (``samples.addresses``). The tokenizer is
+they are there to be taught, for example to split addresses into parts (``data/addresses.jsonl``). The tokenizer is
 trained on the spot: byte-level BPE, in which every known Chinese character is one token, since the task is
 to copy characters, and so is each label of an address. What it does not know it spells in bytes, so
 every text survives a round trip.

@@ -132,6 +132,9 @@ def test_a_model_that_no_node_holds_is_served_by_two(
     assert f'<option value="1" selected>1 · {nodes[1]}</option>' in log
     text = caller(filled.user).get(f"/api/v1/replicas/{replica.uid}/log?process=1").json()["text"]
     assert f"server 2 of 2 on {nodes[1]}" in text
+    # The names of the nodes outlive their cluster.
+    rows.update(removed_at=at)
+    assert selectors.replica_nodes(replica) == nodes
 
 
 def test_a_replica_restarts_with_all_its_processes_and_keeps_its_cards(

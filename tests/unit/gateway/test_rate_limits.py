@@ -118,6 +118,8 @@ def test_token_debt_delays_next_request() -> None:
     limits = RateLimiter(monotonic=clock)
     key = replace(KEY, tokens_per_minute=60)
     limits.admit(key, gateways=1, tokens=0).settle(90)
+    # Counting tokens uses none.
+    limits.admit(key, gateways=1, tokens=None).settle(0)
     with pytest.raises(ApiError) as raised:
         limits.admit(key, gateways=1, tokens=0)
     assert raised.value.kind is ErrorType.TOKENS

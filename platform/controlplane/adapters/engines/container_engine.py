@@ -45,8 +45,8 @@ class ContainerEngine(ABC):
     engine_profile: EngineProfile
     #: What it supports on no chip.
     field_limits: tuple[FieldLimit, ...] = ()
-    #: Whether its computation needs the number formats of the chip.
-    limited_by_formats = True
+    #: Whether bfloat16 is refused on chips that do not have it.
+    checks_bfloat16 = True
 
     def profile(self) -> EngineProfile:
         return self.engine_profile
@@ -54,7 +54,7 @@ class ContainerEngine(ABC):
     def limits(
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
     ) -> tuple[FieldLimit, ...]:
-        formats = bfloat16_limits(chip) if self.limited_by_formats else ()
+        formats = bfloat16_limits(chip) if self.checks_bfloat16 else ()
         return (*self.field_limits, *formats)
 
     def environment(self) -> EngineEnvironment | None:

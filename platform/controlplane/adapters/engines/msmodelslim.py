@@ -102,7 +102,7 @@ class MsModelSlimEngine(ContainerEngine):
     name = "msmodelslim"
     engine_profile = PROFILE
     field_limits = _LIMITS
-    limited_by_formats = False
+    checks_bfloat16 = False
     tasks = frozenset({EngineTask.QUANTIZE})
 
     def fields(self, task: EngineTask) -> tuple[SpecField, ...]:

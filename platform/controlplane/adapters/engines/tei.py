@@ -130,7 +130,7 @@ class TeiEngine(ContainerServingEngine):
     name = "tei"
     engine_profile = PROFILE
     field_limits = _LIMITS
-    limited_by_formats = False
+    checks_bfloat16 = False
     one_node_because = _ONE_CARD
 
     def unsupported_reason(self, task: EngineTask, chip: Chip) -> str:

@@ -258,7 +258,7 @@ class VllmEngine(ContainerServingEngine):
     name = "vllm"
     engine_profile = VLLM_PROFILE
     field_limits = (QUEUE_SIZE_LIMIT,)
-    limited_by_formats = False
+    checks_bfloat16 = False
     parsers = "vllm"
 
     def limits(

@@ -92,9 +92,9 @@ def _parallelism_findings(
                 field="cards",
                 message=Reason(
                     "parallelism.tensor.implied_by_cards",
-                    "{reason}; all {cards} cards are used for tensor parallelism",
+                    "{reason}; {cards} cards are used for tensor parallelism, because parallel.tensor is empty",
                     reason=finding.message,
-                    cards=cards // nodes,
+                    cards=plan.tensor,
                 ),
             )
             if left_open

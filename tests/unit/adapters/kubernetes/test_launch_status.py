@@ -252,9 +252,26 @@ GOING_ON: dict[str, tuple[dict[str, Any], ReplicaPhase, str]] = {
         "waiting for the first successful probe",
     ),
     "does not answer any more": (
-        pod(RUNNING, ready=False, started=True, record={**RECORD, "probed": ["main"]}),
+        pod(
+            RUNNING,
+            ready=False,
+            started=True,
+            record={**RECORD, "probed": ["main"]},
+            **unready_since("11:55:00"),
+        ),
         ReplicaPhase.STARTING,
         "the engine does not answer its health check",
+    ),
+    "was started, and answers no readiness probe yet": (
+        pod(
+            RUNNING,
+            ready=False,
+            started=True,
+            record={**RECORD, "probed": ["main"]},
+            **unready_since("11:49:00"),
+        ),
+        ReplicaPhase.STARTING,
+        "waiting for the first successful probe",
     ),
     "past its time, but saving": (
         pod(RUNNING, status={**LATE, "startTime": written(AT - timedelta(seconds=70))}),

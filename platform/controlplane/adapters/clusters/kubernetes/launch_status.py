@@ -350,12 +350,10 @@ def _observed_replica(
         ended_at = parse_time(pod["metadata"].get("deletionTimestamp"))
         observed = partial(observed, phase=ReplicaPhase.EXITED, cause=cause, ended_at=ended_at)
     elif "running" in state:
-        status = _container_status(pod)
-        awaits_probe = probed and not status.get("ready")
+        awaits_probe = probed and not _container_status(pod).get("ready")
         message = _RUNNING
         if awaits_probe:
-            # ``started`` is set once the startup probe has succeeded.
-            message = UNREADY if status.get("started") else _PROBE_AWAITED
+            message = UNREADY if _unready_since(pod, began=started) else _PROBE_AWAITED
         if pod["metadata"].get("deletionTimestamp"):
             message = _STOP_REQUESTED
         phase = ReplicaPhase.STARTING if awaits_probe else ReplicaPhase.RUNNING
@@ -407,13 +405,11 @@ def _liveness_limit(pod: Object) -> timedelta | None:
     return timedelta(seconds=int(probe["periodSeconds"]) * int(probe["failureThreshold"]))
 
 
-def _was_unanswering(pod: Object, ended: Mapping[str, Any], *, limit: timedelta) -> bool:
-    """Whether the kubelet killed it for its liveness probe, which it reports in events only.
+def _unready_since(pod: Object, *, began: datetime | None) -> datetime | None:
+    """Since when it is not ready after it had been; None otherwise.
 
-    Before that, the pod had become ready and was not for at least half of the limit: the readiness probe fails
-    later than the first check of the liveness probe does.
+    :param began: when its container started.
     """
-    began, finished = (parse_time(ended.get(name)) for name in ("startedAt", "finishedAt"))
     since = next(
         (
             parse_time(condition.get("lastTransitionTime"))
@@ -422,14 +418,23 @@ def _was_unanswering(pod: Object, ended: Mapping[str, Any], *, limit: timedelta)
         ),
         None,
     )
+    return since if since and began and since > began else None
+
+
+def _was_unanswering(pod: Object, ended: Mapping[str, Any], *, limit: timedelta) -> bool:
+    """Whether the kubelet killed it for its liveness probe, which it reports in events only.
+
+    Before that, the pod had become ready and was not for at least half of the limit: the readiness probe fails
+    later than the first check of the liveness probe does.
+    """
+    began, finished = (parse_time(ended.get(name)) for name in ("startedAt", "finishedAt"))
+    since = _unready_since(pod, began=began)
     return (
         # Engines that still handle SIGTERM exit with 0.
         int(ended.get("exitCode", -1)) in (0, _SIGTERM, _SIGKILL)
         and str(ended.get("reason") or "") != "OOMKilled"
-        and began is not None
         and finished is not None
         and since is not None
-        and since > began
         and finished - since >= limit / 2
     )
 
