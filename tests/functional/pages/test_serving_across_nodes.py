@@ -205,6 +205,9 @@ def test_what_cannot_span_nodes_is_refused_with_the_reason(filled: FilledCompany
             "SGLang requires the 2 copies of parallel.data on one node, got 2 nodes",
         ),
         ({**gpus, "spec": {"parallel": {"tensor": 16}}}, "parallel.tensor", "must be at most 8"),
+        ({**gpus, "engine": "sglang", "spec": {"parallel": 5}}, "parallel", "5"),
+        ({**gpus, "spec": {"parallel": {"data": [2]}}}, "parallel.data", "[2]"),
+        ({"spec": {"parallel": {"data": [2]}}}, "parallel.data", "[2]"),
     ):
         refused = wrong_fields(deploy(filled, status=422, **given), 422, "spec-refused")
         assert message in refused[field], refused
