@@ -326,9 +326,13 @@ class GatewayApp:
         return key
 
     async def _relay_request(self, exchange: HttpExchange, operation: RouteOperation) -> None:
+        # Only clients with a key may upload.
+        self._authenticate_key(exchange, self._fresh_table())
+        request = await self._read_request(exchange, operation)
+        # Meanwhile replicas may have stopped and the key may have been revoked: a request whose body
+        # is being read is not open at any replica, so that none waits for it.
         table = self._fresh_table()
         key = self._authenticate_key(exchange, table)
-        request = await self._read_request(exchange, operation)
         entry = table.entries.get(request.model)
         if entry is None or not key.may_use(entry.route):
             raise model_not_found_error(request.model)

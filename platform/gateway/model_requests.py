@@ -15,6 +15,8 @@ from gateway.multipart_forms import FormPart, encode_form, parse_form
 from gateway.operations import FORMATS, OperationFormat, RouteOperation
 from gateway.snapshots import SnapshotRoute
 
+#: Values that an engine honours even if it ignores the parameter.
+_DEFAULT_VALUES: Mapping[str, object] = {"text.format": {"type": "text"}}
 #: Formats of a transcription that are JSON; the others are texts.
 _JSON_TRANSCRIPTS = frozenset({"json", "verbose_json", "diarized_json"})
 
@@ -512,12 +514,21 @@ def _includes_stream_usage(payload: dict[str, Any], *, stream: bool) -> bool:
     return options.get("include_usage") is True
 
 
+def _is_set(payload: Mapping[str, Any], name: str) -> bool:
+    """Whether the parameter (``text.format``) has a value that is not its default."""
+    value: Any = payload
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value is not None and value != _DEFAULT_VALUES.get(name)
+
+
 def check_supported(request: ModelRequest, route: SnapshotRoute) -> None:
     """Refuse a request that the route does not support.
 
     The length of the prompt is left to the engine, which has the tokenizer.
 
-    :raises ApiError: 400 if the route lacks the operation or its context is shorter than the requested output.
+    :raises ApiError: 400 if the route lacks the operation, if its engine ignores a parameter of the request, or
+        if its context is shorter than the requested output.
     """
     if request.operation not in route.operations:
         offered = ", ".join(sorted(route.operations)) or "nothing"
@@ -532,6 +543,20 @@ def check_supported(request: ModelRequest, route: SnapshotRoute) -> None:
             param="model",
             code="unsupported_operation",
         )
+    for name, version in route.ignored_parameters.get(request.operation, {}).items():
+        if _is_set(request.payload, name):
+            raise bad_request(
+                Reason(
+                    "gateway.parameter.ignored_by_engine",
+                    "'{field}' is not supported by {model}: its engine reads it from version "
+                    "{version} on, and an earlier one serves the model. Omit '{field}'.",
+                    field=name,
+                    model=repr(route.name),
+                    version=version,
+                ),
+                param=name,
+                code="unsupported_parameter",
+            )
     for name in request.format.output_limits:
         length = request.payload.get(name)
         if length is None:

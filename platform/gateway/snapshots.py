@@ -16,7 +16,7 @@ import hmac
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -95,6 +95,8 @@ class SnapshotRoute:
     #: Tokens of prompt and completion together; None where it is not known.
     context_length: Annotated[Count | None, AfterValidator(lambda length: length or None)] = None
     operations: Annotated[frozenset[RouteOperation], BeforeValidator(_known_operations)]
+    #: Operation → parameter that an engine of the route ignores → the first release that reads it.
+    ignored_parameters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     #: Seconds since 1970, as OpenAI's ``created``.
     created: Count
     backends: tuple[SnapshotBackend, ...]

@@ -93,6 +93,11 @@ def _reconcile_deployment(deployment: Deployment, at: datetime) -> None:
     revision, serving = selectors.newest_revision(deployment), selectors.routed_revision(deployment)
     backend = revision.backends.order_by("-id")[0]
     current = [replica for replica in live if replica.backend_id == backend.pk]
+    serves = any(replica.state == ReplicaState.READY for replica in live)
+    paused = deployment.paused_at is not None
+    # Also before a replica that serves is stopped to make room for the first of the revision.
+    begins = revision != serving and not paused and not current and deployment.replica_count > 0
+    pending = begins and serves and _await_weights(deployment, revision, serving, at)
     actions = plan_rollout(
         [
             RevisionReplica(
@@ -106,13 +111,11 @@ def _reconcile_deployment(deployment: Deployment, at: datetime) -> None:
         wanted=revision.number,
         serving=serving.number,
         limits=deployment.strategy.limits(replicas=deployment.replica_count),
-        paused=deployment.paused_at is not None,
+        paused=paused or pending,
     )
-    serves = any(replica.state == ReplicaState.READY for replica in live)
-    begins = actions.create > 0 and not current and revision != serving
-    if begins and serves and _await_weights(deployment, revision, serving, at):
-        return
     _apply_rollout_actions(deployment, actions, live, wanted=backend, serving=serving, at=at)
+    if pending:
+        return
     ready = sum(replica.state == ReplicaState.READY for replica in current)
     if ready >= deployment.replica_count:
         services.traffic_shift(deployment=deployment, backend=backend)
@@ -126,7 +129,7 @@ def _await_weights(
 ) -> bool:
     """Whether the first replicas of the revision wait until its weights are on the nodes.
 
-    They would take cards and download the same; meanwhile all earlier replicas serve.
+    They would take cards and download the same; meanwhile the earlier revision serves as in a paused rollout.
     """
     found = weights.rollout_weights_download(
         deployment=deployment,

@@ -33,6 +33,7 @@ from apps.serving.models import (
 from controlplane.domain.serving.lifecycle import ReplicaState
 from controlplane.domain.serving.model_kinds import Operation
 from controlplane.ports import adapter_registry
+from controlplane.ports.engines import VersionedEngine
 
 #: A gateway that has not polled for this long no longer has a share of the rate limits.
 GATEWAY_HEARTBEAT_TIMEOUT = timedelta(seconds=60)
@@ -176,6 +177,7 @@ def _adapter_route_document(
             (backend.revision.model_version.context_length for backend in own), default=0
         ),
         "operations": [operation.value for operation in _common_operations(own)],
+        "ignored_parameters": _ignored_parameters(own),
         "created": int(adapter.created_at.timestamp()),
         "backends": [
             {
@@ -219,6 +221,7 @@ def _route_document(route: Route, weights: Sequence[_WeightedBackend]) -> dict[s
             operation.value
             for operation in _common_operations(offered or [each.backend for each in weights])
         ],
+        "ignored_parameters": _ignored_parameters(offered),
         "created": int(route.created_at.timestamp()),
         "backends": [
             {
@@ -246,6 +249,31 @@ def revision_operations(revision: Revision) -> tuple[Operation, ...]:
     profile = adapter_registry.engine_by_name(revision.engine).profile()
     kind = registry_selectors.engine_model_facts(revision.model_version).kind
     return _in_order(profile.operations.get(kind, ()) if kind is not None else ())
+
+
+def _ignored_parameters(backends: Sequence[Backend]) -> dict[str, dict[str, str]]:
+    """Operation → parameter that a ready replica ignores → the first release that reads it.
+
+    The gateway refuses requests with it.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for backend in backends:
+        revision = backend.revision
+        if revision.engine not in adapter_registry.engine_names():
+            continue
+        engine = adapter_registry.engine_by_name(revision.engine)
+        if not isinstance(engine, VersionedEngine):
+            continue
+        # Images for Ascend may have another release than those for NVIDIA.
+        for name in sorted({replica.chip for replica in _ready_replicas(backend)}):
+            chip = adapter_registry.chip_by_name(name)
+            if chip is None:
+                continue
+            for operation, parameters in engine.ignored_parameters(
+                revision.spec, chip=chip
+            ).items():
+                found.setdefault(operation.value, {}).update(parameters)
+    return found
 
 
 def newest_operations(deployments: Sequence[Deployment]) -> dict[int, tuple[Operation, ...]]:

@@ -256,3 +256,16 @@ class MultiNodeEngine(Protocol):
         self, spec: Mapping[str, Any], *, nodes: int, model: ModelFacts | None
     ) -> tuple[FieldFinding, ...]:
         """Why a replica with the spec cannot span that many nodes, two or more; empty if it can."""
+
+
+@runtime_checkable
+class VersionedEngine(Protocol):
+    """An engine whose earlier releases ignore parameters of requests without an error."""
+
+    def ignored_parameters(
+        self, spec: Mapping[str, Any], *, chip: Chip
+    ) -> Mapping[Operation, Mapping[str, str]]:
+        """Operation → parameter, as ``text.format`` → the first release that reads it.
+
+        :param spec: the spec of a replica, whose image for the chip has an earlier release.
+        """

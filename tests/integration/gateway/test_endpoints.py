@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from http.client import HTTPResponse
+from typing import Any
 
 import openai
 import pytest
@@ -58,6 +63,41 @@ def test_open_streams_to_a_replica_that_left_the_snapshot_are_reported_until_the
     text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
     assert text == "w0 w1 w2 w3 w4 "
     wait_until(lambda: control.draining == {}, what="the report of its end")
+
+
+def test_a_request_is_routed_by_the_snapshot_at_the_end_of_its_upload(
+    gateway: GatewayProcess, control: FakeControl, engine: FakeEngine
+) -> None:
+    stopped = f"http://127.0.0.1:{free_port()}"
+    before = control.publish(routes=[route_of("parser", backend_of(stopped))])
+    wait_until(lambda: f'version": {before}' in gateway.get("/healthz")[1], what="the old route")
+    body = json.dumps({"model": "parser", "messages": user_message("hi")}).encode()
+    after: list[dict[str, Any]] = [
+        {"routes": [route_of("parser", backend_of(engine.url))]},
+        {"keys": []},
+    ]
+    statuses = []
+    for change in after:
+        with closing(socket.create_connection(("127.0.0.1", gateway.port), timeout=20)) as client:
+            client.sendall(
+                f"POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\n"
+                f"Authorization: Bearer {SECRET}\r\nContent-Type: application/json\r\n"
+                f"Content-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n".encode()
+            )
+            # The gateway waits for the body.
+            assert client.recv(4096).startswith(b"HTTP/1.1 100 ")
+            client.sendall(body[:10])
+            version = control.publish(**change)
+            wait_until(
+                lambda wanted=version: f'version": {wanted}' in gateway.get("/healthz")[1],  # type: ignore[misc]
+                what="the snapshot",
+            )
+            client.sendall(body[10:])
+            response = HTTPResponse(client)
+            response.begin()
+            statuses.append(response.status)
+    assert statuses == [200, 401]
+    assert len(engine.bodies) == 1
 
 
 @pytest.mark.parametrize("stream", [False, True])

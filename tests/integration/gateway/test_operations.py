@@ -447,6 +447,36 @@ def test_a_model_refuses_what_it_cannot_do(
     assert "embeddings" in answer["error"]["message"]
 
 
+def test_a_parameter_that_the_engine_ignores_is_refused(
+    gateway: GatewayProcess, engine: OperationsEngine, control: FakeControl
+) -> None:
+    ignored = {"responses": {"text.format": "0.5.18"}, "telepathy": {"mood": "9.9"}}
+    route = route_of(
+        "any",
+        backend_of(engine.url),
+        operations=["responses", "embeddings"],
+        ignored_parameters=ignored,
+    )
+    version = control.publish(routes=[route])
+    wait_until(lambda: f'version": {version}' in gateway.get("/healthz")[1], what="the snapshot")
+
+    def answer(text: object) -> tuple[int, dict[str, Any]]:
+        body = {"model": "any", "input": "a", "text": text}
+        status, _, content = post(gateway, body, path="/v1/responses")
+        return status, content
+
+    schema = {"type": "json_schema", "name": "a", "schema": {"type": "object"}}
+    for form in (schema, {"type": "json_object"}):
+        status, content = answer({"format": form})
+        assert (status, content["error"]["param"]) == (400, "text.format")
+        assert content["error"]["code"] == "unsupported_parameter"
+        assert "from version 0.5.18 on" in content["error"]["message"]
+    assert engine.bodies == []
+    for text in (None, {}, {"format": None}, {"format": {"type": "text"}}, {"verbosity": "low"}):
+        assert answer(text)[0] == 200
+    assert post(gateway, {"model": "any", "input": "a"}, path="/v1/embeddings")[0] == 200
+
+
 def test_an_unknown_url_is_answered_as_openai_does(client: openai.OpenAI) -> None:
     with pytest.raises(openai.NotFoundError, match=r"Invalid URL \(POST /v1/moderations\)"):
         client.moderations.create(input="a")

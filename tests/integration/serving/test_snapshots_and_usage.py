@@ -11,10 +11,21 @@ from django.db import IntegrityError
 
 from apps.accounts.models import AuditEntry
 from apps.serving import selectors
-from apps.serving.models import ApiKey, GatewayCall, GatewaySnapshot, UsageBatch
+from apps.serving.models import (
+    ApiKey,
+    GatewayCall,
+    GatewaySnapshot,
+    Replica,
+    Revision,
+    UsageBatch,
+)
 from apps.serving.services import gateways
+from controlplane.adapters.engines.sglang import SglangEngine
+from controlplane.adapters.engines.vllm import VllmEngine
+from controlplane.ports import adapter_registry
+from controlplane.ports.engines import Engine
 from tests.integration.company import Company
-from tests.integration.serving.deployments import create
+from tests.integration.serving.deployments import create, ready_deployment
 from tests.integration.threads import at_once, raised
 
 
@@ -166,6 +177,32 @@ def test_route_without_ready_replica_has_no_endpoints(company: Company) -> None:
     assert (route["name"], route["team"]) == ("parser", company.team.uid)
     assert route["context_length"] == 512
     assert [backend["endpoints"] for backend in route["backends"]] == [[]]
+
+
+def test_snapshot_names_parameters_that_a_ready_replica_ignores(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment = ready_deployment(company)
+    engines: dict[str, Engine] = {"sglang": SglangEngine(), "vllm": VllmEngine()}
+    monkeypatch.setattr(adapter_registry, "engine_by_name", engines.__getitem__)
+    monkeypatch.setattr(adapter_registry, "engine_names", lambda: tuple(engines))
+    ignored = {"responses": {"text.format": "0.5.18"}}
+    cases: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
+        ("sglang", "0.5.14", "nvidia-h800", ignored),
+        ("sglang", "0.5.17", "nvidia-h800", ignored),
+        ("sglang", "0.5.18", "nvidia-h800", {}),
+        ("sglang", "", "nvidia-h800", {}),
+        # Its image has 0.5.14, whatever the default version.
+        ("sglang", "", "ascend-910b3", ignored),
+        ("vllm", "", "nvidia-h800", {}),
+    )
+    for engine, version, chip, expected in cases:
+        Revision.objects.filter(deployment=deployment).update(
+            engine=engine, spec={"engine_version": version}
+        )
+        Replica.objects.filter(backend__revision__deployment=deployment).update(chip=chip)
+        (route,) = body_of(publish(company))["routes"]
+        assert route["ignored_parameters"] == expected, (engine, version, chip)
 
 
 def record(company: Company, **changes: Any) -> dict[str, Any]:

@@ -18,12 +18,16 @@ from apps.fleet import reconcilers as fleet_reconcilers
 from apps.fleet.models import Node
 from apps.jobs.services import SpecRefused
 from apps.models.models import ModelVersion
+from apps.quotas import services as quotas
+from apps.quotas.models import Claim
 from apps.serving import reconcilers, selectors
 from apps.serving.models import Deployment, Replica, WeightDownload
-from apps.serving.services import deployments, weight_downloads
+from apps.serving.services import deployments, rollouts, weight_downloads
 from apps.serving.services.weight_downloads import NodeSelection
 from controlplane.domain.common.resources import MIB
+from controlplane.domain.quotas.claims import ReleaseReason
 from controlplane.domain.serving.lifecycle import DeploymentState, ReplicaState, WeightDownloadState
+from controlplane.domain.serving.rollouts import RolloutStrategy
 from controlplane.ports import adapter_registry
 from controlplane.ports.engines import RenderRequest
 from controlplane.ports.launches import Launch
@@ -266,6 +270,54 @@ def test_a_rollout_fetches_the_weights_before_new_replicas_take_cards(
     assert [each.backend.revision.number for each in replicas_of(deployment)] == [1, 2]
     assert deployment.state == DeploymentState.READY
     assert WeightDownload.objects.count() == 1
+
+
+def test_the_revision_that_serves_is_kept_up_while_a_rollout_waits_for_weights(
+    company: Company, proxy: FaultyProxy
+) -> None:
+    deployment = ready_deployment(company)
+    # Its replicas are replaced in place: the company has two cards.
+    rollouts.rollout_strategy_set(
+        deployment=deployment,
+        strategy=RolloutStrategy(max_surge="0", max_unavailable="1"),
+        actor=company.engineer,
+    )
+    revise(company, deployment)
+    reconcile(company)
+    row = WeightDownload.objects.get()
+    turn(company, row)
+    deployments.deployment_scale(
+        deployment=deployment, replicas=2, actor=company.engineer, at=company.at
+    )
+    start_replicas(company)
+
+    def live() -> list[tuple[int, str]]:
+        return [
+            (each.backend.revision.number, each.state)
+            for each in replicas_of(deployment)
+            if each.state != ReplicaState.STOPPED
+        ]
+
+    assert live() == [(1, ReplicaState.READY)] * 2
+    evicted = replicas_of(deployment)[0]
+    quotas.claim_revoke(
+        claim=Claim.objects.get(uid=evicted.claim_uid),
+        reason=ReleaseReason.FAULT,
+        grace=timedelta(seconds=10),
+        at=company.at,
+        explanation="the card has a fault",
+    )
+    for _ in range(4):
+        start_replicas(company)
+    evicted.refresh_from_db()
+    assert evicted.state == ReplicaState.STOPPED
+    assert live() == [(1, ReplicaState.READY)] * 2
+
+    company.cluster.finish(row.launch_name)
+    turn(company, row)
+    for _ in range(8):
+        start_replicas(company)
+    assert live() == [(2, ReplicaState.READY)] * 2
 
 
 def test_a_rollout_does_not_wait_for_a_failed_or_a_slow_download(

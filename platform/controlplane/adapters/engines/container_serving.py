@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from packaging.version import Version
+
 from controlplane.adapters.engines import container_commands, container_engine, tool_parsers
 from controlplane.adapters.engines.container_engine import ContainerEngine, resolve_precision
 from controlplane.domain.common import spec_fields
@@ -22,7 +24,7 @@ from controlplane.domain.common.reasons import NONE, UNKNOWN, Reason
 from controlplane.domain.common.spec_fields import FieldFinding, SpecField, field_finding
 from controlplane.domain.jobs.parallelism import ParallelPlan
 from controlplane.domain.serving.lifecycle import STOP_GRACE
-from controlplane.domain.serving.model_kinds import ModelKind
+from controlplane.domain.serving.model_kinds import ModelKind, Operation
 from controlplane.domain.serving.parallelism import (
     architecture_from_config,
     check_replica_parallelism,
@@ -145,6 +147,8 @@ class ContainerServingEngine(ContainerEngine):
     reserved_arguments: frozenset[str] = frozenset()
     #: Its key in ``tool_parsers.MIN_VERSIONS``; empty if it has no parsers of tool calls.
     parsers: str = ""
+    #: Operation → parameter of requests that earlier releases ignore → the first that reads it (``min_version``).
+    parameter_min_versions: Mapping[Operation, Mapping[str, str]] = {}
 
     @abstractmethod
     def translate(self, settings: ServingSettings) -> ServingCommand:
@@ -192,6 +196,20 @@ class ContainerServingEngine(ContainerEngine):
         if not found:
             found += self._check_values(task, spec, chip=chip, model=model)
         return tuple(found)
+
+    def ignored_parameters(
+        self, spec: Mapping[str, Any], *, chip: Chip
+    ) -> Mapping[Operation, Mapping[str, str]]:
+        """Implements ``controlplane.ports.engines.VersionedEngine``."""
+        found: dict[Operation, Mapping[str, str]] = {}
+        for operation, parameters in self.parameter_min_versions.items():
+            release = Version(self.version(chip, spec))
+            ignored = {
+                name: first for name, first in parameters.items() if release < Version(first)
+            }
+            if ignored:
+                found[operation] = ignored
+        return found
 
     def check_nodes(
         self, spec: Mapping[str, Any], *, nodes: int, model: ModelFacts | None

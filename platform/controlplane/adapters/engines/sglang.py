@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from controlplane.adapters.engines import container_commands, container_engine, tool_parsers
@@ -143,6 +144,11 @@ class SglangEngine(ContainerServingEngine):
     name = "sglang"
     engine_profile = PROFILE
     parsers = "sglang"
+    # ``ResponsesRequest`` has ``text`` since 0.5.18 (``srt/entrypoints/openai/protocol.py``); earlier releases
+    # answer without the schema, and with 200.
+    parameter_min_versions = MappingProxyType(
+        {Operation.RESPONSES: MappingProxyType({"text.format": "0.5.18"})}
+    )
 
     def limits(
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None

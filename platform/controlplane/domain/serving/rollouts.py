@@ -6,7 +6,8 @@ would be left. Two things differ, because a replica holds cards: replicas that a
 stopped, and a replica that is not ready stops at once if its revision never served.
 
 A paused rollout creates no replica of the new revision and stops none of the earlier ones. A replica that was
-evicted meanwhile is replaced by one of the revision that serves.
+evicted meanwhile is replaced by one of the revision that serves. A rollout that waits for its weights is planned
+in the same way.
 
 A rollout fails when a replica of the new revision crashes again and again, or when its replicas have had their
 cards for the progress deadline and are not all ready. Time in which a replica waits for cards, or in which the
@@ -132,7 +133,7 @@ class RolloutActions:
 
     #: Replicas to create of the revision that the deployment should have.
     create: int = 0
-    #: Replicas to create of the revision that serves, while the rollout is paused.
+    #: Replicas to create of the revision that serves, while the rollout is paused or waits for its weights.
     create_serving: int = 0
     #: Keys of replicas of the wanted revision that are too many.
     surplus: tuple[int, ...] = ()
@@ -155,6 +156,7 @@ def plan_rollout(
     :param replicas: how many it should have.
     :param wanted: number of the revision that it should have.
     :param serving: number of the revision that its route has; ``wanted`` unless a rollout is in progress.
+    :param paused: by the user, or until the weights of the wanted revision are on the nodes.
     """
     if paused and wanted != serving:
         return _plan_paused(live, replicas=replicas, wanted=wanted, limits=limits)
