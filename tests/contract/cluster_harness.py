@@ -64,7 +64,8 @@ def ended(cluster: ClusterAdapter, name: str) -> ObservedLaunch:
         launch = observed(cluster, name)
         return launch if launch.ended else None
 
-    return until(final_launch, what=f"{name} ends")
+    # A busy kubelet takes long to delete a pod whose sandbox it is creating.
+    return until(final_launch, within=120.0, what=f"{name} ends")
 
 
 def phase_is(cluster: ClusterAdapter, name: str, phase: ReplicaPhase) -> Callable[[], bool]:
