@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from packaging.version import Version
 
-from controlplane.adapters.engines.sglang import CROSS_ENCODERS
+from controlplane.adapters.engines.sglang import CROSS_ENCODERS, PIPELINE_ARCHITECTURES
 from controlplane.adapters.engines.tool_parsers import MIN_VERSIONS, ParserKind
 from controlplane.adapters.engines.vllm_omni import (
     ASCEND_PIPELINES,
@@ -437,3 +437,27 @@ def test_what_vllm_refuses_for_the_model_is_refused(engine_python: Path, tmp_pat
     for name, model in (("vllm", reranker), ("vllm", KINDS["whisper"]), ("sglang", KINDS["asr"])):
         found = findings(name, {"parallel": {"pipeline": 2}}, model=model)
         assert "no pipeline parallelism" in found["parallel.pipeline"]
+
+
+@pytest.mark.parametrize("version", ["0.5.14", "0.5.23"])
+def test_sglang_divides_the_layers_of_the_stored_architectures(version: str) -> None:
+    """By the signature that SGLang asks itself, read from its sources."""
+    folder = published.modules(f"sglang=={version}") / "sglang" / "srt" / "models"
+    classes = {
+        node.name: node
+        for path in folder.rglob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8-sig")).body
+        if isinstance(node, ast.ClassDef)
+    }
+
+    def is_divided(name: str) -> bool:
+        node = classes.get(name)
+        if node is None:
+            return False
+        for each in node.body:
+            if isinstance(each, ast.FunctionDef) and each.name == "forward":
+                return "pp_proxy_tensors" in {argument.arg for argument in each.args.args}
+        return any(is_divided(base.id) for base in node.bases if isinstance(base, ast.Name))
+
+    assert {name for name in PIPELINE_ARCHITECTURES if not is_divided(name)} == set()
+    assert not is_divided("Qwen3NextForCausalLM")

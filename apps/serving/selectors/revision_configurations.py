@@ -17,7 +17,7 @@ from apps.serving.selectors.lora_adapters import (
     check_adapters,
     revision_adapters,
 )
-from controlplane.domain.catalog import CatalogTask
+from controlplane.domain.catalog import CatalogTask, SupportLevel
 from controlplane.domain.common.accelerators import Chip, ChipKind
 from controlplane.domain.common.reasons import NONE, Reason
 from controlplane.domain.common.resources import Bytes, format_bytes
@@ -66,7 +66,9 @@ def engine_choices(
         for engine in engines
         if EngineTask.SERVE in engine.tasks
     ]
-    choices.sort(key=lambda choice: (bool(choice[1]), *_engine_sort_key(choice[0], chip=chip)))
+    choices.sort(
+        key=lambda choice: (bool(choice[1]), *_engine_sort_key(choice[0], chip=chip, model=model))
+    )
     return tuple(
         EngineChoice(
             name=engine.name,
@@ -128,12 +130,29 @@ def engine_field_limits(
     return adapter_registry.engine_by_name(name).limits(EngineTask.SERVE, chip=chip, model=model)
 
 
-def _engine_sort_key(engine: Engine, *, chip: Chip) -> Sequence[int | str]:
-    """Sort key: most supported models of the catalog, then metrics, then verified flags, then name."""
+def _engine_sort_key(
+    engine: Engine, *, chip: Chip, model: ModelFacts | None
+) -> Sequence[int | str]:
+    """Sort key: support of the model in the catalog, most supported models, metrics, verified flags, name."""
     profile = engine.profile()
     supported = catalog.supported_model_counts(task=CatalogTask.SERVE, vendor=chip.vendor)
     unchecked = profile.flags is ArgumentVerification.UNVERIFIED
-    return (-supported.get(engine.name, 0), int(not profile.metrics), int(unchecked), engine.name)
+    return (
+        int(not _is_supported_in_catalog(engine, chip=chip, model=model)),
+        -supported.get(engine.name, 0),
+        int(not profile.metrics),
+        int(unchecked),
+        engine.name,
+    )
+
+
+def _is_supported_in_catalog(engine: Engine, *, chip: Chip, model: ModelFacts | None) -> bool:
+    entries = catalog.published_catalog().entries
+    entry = entries.get(model.catalog_key) if model is not None else None
+    if entry is None:
+        return False
+    cells = entry.claims(CatalogTask.SERVE, vendor=chip.vendor, engines=frozenset({engine.name}))
+    return any(cell.status is SupportLevel.SUPPORTED for cell in cells)
 
 
 MAX_REPLICAS = 64

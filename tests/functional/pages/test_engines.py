@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from django.test import Client
@@ -225,3 +226,19 @@ def test_an_engine_that_does_not_serve_the_kind_of_model_is_not_the_default(
     )
     choices = engine_choices(chip=all_chips()[chip], model=model)
     assert (choices[0].name, choices[0].unavailable_reason) == (best, "")
+
+
+def test_an_engine_that_supports_the_model_in_the_catalog_goes_before_the_others() -> None:
+    model = ModelFacts(
+        name="any",
+        architecture="DeepseekV2ForCausalLM",
+        context_length=0,
+        parameters=0,
+        format="modelslim",
+        scheme="w8a8",
+        catalog_key="deepseek-v2-lite-chat",
+    )
+    chip = all_chips()["ascend-910b3"]
+    assert engine_choices(chip=chip, model=model)[0].name == "sglang"
+    others = engine_choices(chip=chip, model=replace(model, catalog_key=""))
+    assert others[0].name == "vllm_ascend"

@@ -14,7 +14,13 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from controlplane.adapters.engines.mindie import MindieEngine
 from controlplane.domain.serving.model_kinds import ModelKind, Operation
 from controlplane.ports.adapter_registry import all_chips, engine_by_name
-from controlplane.ports.engines import ArgumentVerification, Engine, EngineTask, ModelFacts
+from controlplane.ports.engines import (
+    ArgumentVerification,
+    Engine,
+    EngineTask,
+    ModelFacts,
+    RenderRefused,
+)
 from controlplane.ports.launches import LaunchPlacement
 from tests.unit.engines.serving_requests import (
     ACROSS_NODES,
@@ -453,6 +459,17 @@ def test_layers_are_divided_among_the_nodes_unless_the_spec_says_otherwise(
         if path.endswith(".json") and re.search(r"\{(index|port:http)\}", text)
     ]
     assert in_files == [], "a file is the same for every process"
+
+
+def test_sglang_refuses_stages_of_a_model_that_it_does_not_divide() -> None:
+    model = replace(PLAIN, architecture="Qwen3NextForCausalLM")
+    with pytest.raises(RenderRefused, match=r"no pipeline parallelism of Qwen3NextForCausalLM"):
+        rendered("sglang", {}, chip="nvidia-h800", nodes=2, model=model)
+    rendered("sglang", {"parallel": {"tensor": 8}}, chip="nvidia-h800", nodes=2, model=model)
+    wrong = findings("sglang", {"parallel": {"pipeline": 2}}, chip="nvidia-h800", model=model)
+    assert list(wrong) == ["parallel.pipeline"]
+    across = {"parallel": {"tensor": 16}}
+    assert findings("sglang", across, chip="nvidia-h800", model=PLAIN) == {}
 
 
 def test_mindies_configuration_replaces_every_default_that_would_stop_a_replica() -> None:

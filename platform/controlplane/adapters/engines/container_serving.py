@@ -22,7 +22,7 @@ from controlplane.domain.common import spec_fields
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import NONE, UNKNOWN, Reason
 from controlplane.domain.common.spec_fields import FieldFinding, SpecField, field_finding
-from controlplane.domain.jobs.parallelism import ParallelPlan
+from controlplane.domain.jobs.parallelism import ParallelPlan, node_and_card_counts
 from controlplane.domain.serving.lifecycle import STOP_GRACE
 from controlplane.domain.serving.model_kinds import ModelKind, Operation
 from controlplane.domain.serving.parallelism import (
@@ -365,6 +365,7 @@ class ContainerServingEngine(ContainerEngine):
                 cards=cards,
                 architecture=architecture_from_config(model.config if model else {}),
                 chip=chip,
+                nodes=node_and_card_counts([chip], cards)[0] if chip is not None else 1,
             )
             # The number of cards is unknown here; the deployment that requests them checks it.
             yield from (each for each in found if each.field != "cards")

@@ -121,21 +121,93 @@ _ENCODER_LIMITS = (
     FieldLimit(field="prefix_cache", values=("on",), reason=_WHOLE_INPUT),
     FieldLimit(field="chunked_prefill", values=("on",), reason=_WHOLE_INPUT),
 )
-_PIPELINE_LIMIT = FieldLimit(
-    field="parallel.pipeline",
-    reason=Reason(
-        "engine.sglang.pipeline_not_supported",
-        "SGLang has no pipeline parallelism of encoders and of models of transcription",
-    ),
+#: Architectures of ``srt/models`` of SGLang 0.5.14 and 0.5.23 whose ``forward`` has ``pp_proxy_tensors``. Others
+#: fail only after their weights are loaded, so that an unknown one is refused.
+PIPELINE_ARCHITECTURES = frozenset(
+    {
+        "ApertusForCausalLM",
+        "ArceeForCausalLM",
+        "BailingMoEForCausalLM",
+        "BailingMoeForCausalLM",
+        "BailingMoeV2ForCausalLM",
+        "BailingMoeV2_5ForCausalLM",
+        "DeciLMForCausalLM",
+        "DeepseekV2ForCausalLM",
+        "DeepseekV32ForCausalLM",
+        "DeepseekV3ForCausalLM",
+        "DeepseekV4ForCausalLM",
+        "DotsVLMForCausalLM",
+        "Exaone4ForCausalLM",
+        "ExaoneMoEForCausalLM",
+        "Gemma4ForCausalLM",
+        "Gemma4ForConditionalGeneration",
+        "Glm4ForCausalLM",
+        "Glm4MoeForCausalLM",
+        "Glm4MoeLiteForCausalLM",
+        "Glm4vForConditionalGeneration",
+        "Glm4vMoeForConditionalGeneration",
+        "GlmMoeDsaForCausalLM",
+        "GlmOcrForConditionalGeneration",
+        "GptOssForCausalLM",
+        "GraniteMoeHybridForCausalLM",
+        "IQuestCoderForCausalLM",
+        "InternLM3ForCausalLM",
+        "InternS1ProForConditionalGeneration",
+        "InternS2PreviewForConditionalGeneration",
+        "KimiK25ForConditionalGeneration",
+        "KimiLinearForCausalLM",
+        "LagunaForCausalLM",
+        "Llama4ForCausalLM",
+        "LlamaForCausalLM",
+        "LlavaForConditionalGeneration",
+        "MiMoV2FlashForCausalLM",
+        "MiMoV2ForCausalLM",
+        "MiniMaxM2ForCausalLM",
+        "Ministral3ForCausalLM",
+        "MistralForCausalLM",
+        "MistralLarge3ForCausalLM",
+        "MixtralForCausalLM",
+        "MossVLForConditionalGeneration",
+        "NemotronHForCausalLM",
+        "NemotronHPuzzleForCausalLM",
+        "OPTForCausalLM",
+        "Phi3ForCausalLM",
+        "Qwen2ForCausalLM",
+        "Qwen2MoeForCausalLM",
+        "Qwen2_5_VLForConditionalGeneration",
+        "Qwen3ForCausalLM",
+        "Qwen3MoeForCausalLM",
+        "Qwen3VLForConditionalGeneration",
+        "Qwen3VLMoeForConditionalGeneration",
+        "Qwen3_5ForConditionalGeneration",
+        "Qwen3_5MoeForConditionalGeneration",
+        "SDARForCausalLM",
+        "SDARMoeForCausalLM",
+        "SarvamMLAForCausalLM",
+        "SarvamMoEForCausalLM",
+        "Step3p5ForCausalLM",
+        "TeleFLMForCausalLM",
+        "ZayaForCausalLM",
+    }
 )
 
 
+def _pipeline_refusal(model: ModelFacts | None) -> str:
+    """Why the layers of the model cannot be divided into stages; empty if they can."""
+    if model is None or not model.architecture or model.architecture in PIPELINE_ARCHITECTURES:
+        return ""
+    return Reason(
+        "engine.sglang.pipeline_not_supported",
+        "SGLang has no pipeline parallelism of {architecture}",
+        architecture=model.architecture,
+    )
+
+
 def _model_limits(model: ModelFacts | None) -> tuple[FieldLimit, ...]:
-    if model is not None and model.architecture in ENCODERS:
-        return (*_ENCODER_LIMITS, _PIPELINE_LIMIT)
-    if model is not None and model.kind is ModelKind.TRANSCRIPTION:
-        return (_PIPELINE_LIMIT,)
-    return ()
+    limits = _ENCODER_LIMITS if model is not None and model.architecture in ENCODERS else ()
+    if reason := _pipeline_refusal(model):
+        return (*limits, FieldLimit(field="parallel.pipeline", reason=reason))
+    return limits
 
 
 class SglangEngine(ContainerServingEngine):
@@ -220,7 +292,20 @@ class SglangEngine(ContainerServingEngine):
     ) -> tuple[FieldFinding, ...]:
         """Its own check refuses copies of the model on several nodes too."""
         found = super().check_nodes(spec, nodes=nodes, model=model)
-        copies = self.normalise(EngineTask.SERVE, spec)["parallel"]["data"]
+        group = self.normalise(EngineTask.SERVE, spec)["parallel"]
+        copies = group["data"]
+        if copies == 1 and not group["tensor"] and (reason := _pipeline_refusal(model)):
+            return (
+                *found,
+                field_finding(
+                    "parallel.tensor",
+                    "engine.sglang.multi_node_tensor_required",
+                    "{reason}, which a replica on {nodes} nodes uses if parallel.tensor is empty: set "
+                    "parallel.tensor to the number of cards of the replica, or use another engine",
+                    reason=reason,
+                    nodes=nodes,
+                ),
+            )
         if copies == 1:
             return found
         return (

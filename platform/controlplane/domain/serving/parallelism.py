@@ -82,9 +82,14 @@ def _parallelism_findings(
 ) -> Iterator[FieldFinding]:
     plan = replica_parallelism(values, cards=cards, nodes=nodes)
     halves = ParallelPlan(tensor=plan.tensor, data=plan.pipeline * plan.data)
-    for finding in parallelism.check_plan(
-        halves, cards=cards, architecture=architecture, chip=chip
-    ):
+    # Engines run tensor parallelism across nodes too, slowly: only if the spec asks for it.
+    across_nodes = nodes > 1 and values.get("tensor") == cards
+    found = parallelism.check_plan(
+        halves, cards=cards, architecture=architecture, chip=None if across_nodes else chip
+    )
+    if across_nodes and chip is not None:
+        found += parallelism.check_card_count(cards, chip=chip)
+    for finding in found:
         # Without an explicit tensor size, the finding is about the number of cards.
         left_open = finding.field == "parallel.tensor" and not values.get("tensor")
         yield (
