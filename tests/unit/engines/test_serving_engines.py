@@ -307,7 +307,10 @@ def test_a_reranker_is_pooled_by_vllm_and_is_an_encoder_for_sglang() -> None:
         assert "every input of an encoder as a whole" in refused[field]
     classifier = replace(model, architecture="Qwen3ForSequenceClassification")
     refused = findings("sglang", {}, model=classifier)
-    assert "serves BertForSequenceClassification, XLMRoberta" in refused["model"]
+    assert (
+        "rerankers of the architectures BertForSequenceClassification, XLMRoberta"
+        in refused["model"]
+    )
     assert findings("vllm", {}, model=classifier) == {}
     causal = replace(PLAIN, catalog_key="qwen3-reranker-0.6b")
     added = arguments_of_kind("vllm", causal, chip="nvidia-h800")
