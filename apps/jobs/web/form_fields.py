@@ -297,6 +297,11 @@ class SpecFormField:
         """Name of the form field: ``lora_rank`` for ``lora.rank``."""
         return self.path.replace(".", "_")
 
+    @property
+    def has_meaning_if_empty(self) -> bool:
+        """Whether empty is a value of its own, such as no limit, so that the form contains the default."""
+        return self.field.optional and self.field.default is not None
+
 
 class CommaSeparatedField(forms.CharField):
     """Names, separated by commas."""

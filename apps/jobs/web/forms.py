@@ -152,8 +152,10 @@ class JobForm(QueuedWorkloadForm):
         recommended = engine.recommended_values(task, model=self._model_facts(user))
         defaults = engine.normalise(task, {**recommended, **self._selected_values()})
         for each in self.engine_fields:
-            field = self.fields[each.name]
-            show_default(field, value_at_path(defaults, each.path))
+            field, default = self.fields[each.name], value_at_path(defaults, each.path)
+            show_default(field, default)
+            if each.has_meaning_if_empty:
+                self.initial.setdefault(each.name, default)
             # A null of a cloned job means the default as well.
             if isinstance(field, forms.ChoiceField) and self.initial.get(each.name) is None:
                 self.initial.pop(each.name, None)
@@ -180,6 +182,8 @@ class JobForm(QueuedWorkloadForm):
             value = self.cleaned_data.get(each.name)
             if value not in (None, "", []):
                 set_value_at_path(spec, each.path, value)
+            elif each.has_meaning_if_empty and each.name in self.data:
+                set_value_at_path(spec, each.path, None)
         return spec
 
     def retry_policy(self) -> dict[str, Any]:

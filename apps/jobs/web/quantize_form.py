@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django import forms
 
 from apps.accounts.models import User
 from apps.jobs.web.form_fields import SpecFormField, flatten_fields
 from apps.jobs.web.forms import GuidedJobForm
-from controlplane.domain.common.spec_fields import set_value_at_path
 from controlplane.domain.jobs.lifecycle import JobKind
 from controlplane.domain.specs.evaluation import QUANTIZE
 
@@ -24,27 +23,6 @@ class QuantizeForm(GuidedJobForm):
         "method": ("scheme", "engine", "chip", "cards"),
         "tolerance": ("tolerance_perplexity_increase", "tolerance_accuracy_drop"),
     }
-
-    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
-        super().__init__(*args, user=user, **kwargs)
-        for each in self._limit_fields:
-            self.initial.setdefault(each.name, each.field.default)
-
-    @property
-    def _limit_fields(self) -> list[SpecFormField]:
-        """Those that are no limit if they are empty, so their defaults are filled in."""
-        return [
-            each
-            for each in self.engine_fields
-            if each.field.optional and each.field.default is not None
-        ]
-
-    def spec(self) -> dict[str, Any]:
-        spec = super().spec()
-        for each in self._limit_fields:
-            if each.name in self.data and self.cleaned_data.get(each.name) is None:
-                set_value_at_path(spec, each.path, None)
-        return spec
 
     @property
     def engine_fields(self) -> tuple[SpecFormField, ...]:

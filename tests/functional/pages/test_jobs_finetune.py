@@ -92,6 +92,18 @@ def test_the_form_shows_the_consequence(browser: Client, finetune: dict[str, str
     assert "No similar run was measured on cpu." in text
 
 
+def test_an_empty_validation_split_means_none(browser: Client, finetune: dict[str, str]) -> None:
+    form = browser.get("/jobs/new/finetune").context["form"]
+    assert form["validation_split"].value() == "validation"
+    specs = []
+    for given in ({}, {"validation_split": ""}):
+        browser.post("/jobs/new/finetune", {**finetune, **given})
+        specs.append(Job.objects.latest("pk").spec["validation_split"])
+    assert specs == ["validation", None]
+    clone = browser.get("/jobs/new/finetune", {"clone": Job.objects.latest("pk").uid})
+    assert clone.context["form"]["validation_split"].value() is None
+
+
 def test_the_duration_is_estimated_from_measured_attempts(
     browser: Client, empty: EmptyCompany, finetune: dict[str, str]
 ) -> None:
