@@ -13,7 +13,7 @@ from django.db import models
 
 from apps.accounts.models import User
 from apps.fleet.models import Card, Cluster, Node
-from apps.notifications.models import CallDelivery, CalledReceiver
+from apps.notifications.models import CallDelivery, Receiver
 from controlplane.domain.alerts.chat_messages import ReceiverKind
 from controlplane.domain.alerts.deliveries import DeliveryState
 from controlplane.domain.alerts.notices import NoticeKind
@@ -417,7 +417,7 @@ class AlertSilence(UidModel):
         return self.name
 
 
-class AlertReceiver(CalledReceiver):
+class AlertReceiver(Receiver):
     """Where messages go."""
 
     KINDS = [(kind.value, kind.value) for kind in ReceiverKind]
@@ -510,5 +510,5 @@ class AlertDelivery(CallDelivery):
         return f"{self.notice} to {self.receiver}"
 
     @property
-    def receiver_key(self) -> int:
+    def receiver_pk(self) -> int:
         return self.receiver_id

@@ -108,8 +108,8 @@ class NotificationPreference(models.Model):
         return f"{self.user}: {self.kind}"
 
 
-class CalledReceiver(UidModel):
-    """An address that is called with messages."""
+class Receiver(UidModel):
+    """A URL that receives messages by HTTP."""
 
     active = models.BooleanField(default=True)
     #: Of the newest attempt: when, and what went wrong; empty if nothing did.
@@ -174,7 +174,7 @@ class CallDelivery(OutboundDelivery):
         abstract = True
 
     @property
-    def receiver_key(self) -> int:
+    def receiver_pk(self) -> int:
         """Primary key of its receiver."""
         raise NotImplementedError
 
@@ -219,7 +219,7 @@ class Mail(OutboundDelivery):
         return f"{self.state} mail to {self.recipient}"
 
 
-class Webhook(CalledReceiver):
+class Webhook(Receiver):
     """An address of a team's own that is called with each of its events of some kinds."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="webhooks")
@@ -271,7 +271,7 @@ class WebhookDelivery(CallDelivery):
         return f"{self.event} to {self.webhook}"
 
     @property
-    def receiver_key(self) -> int:
+    def receiver_pk(self) -> int:
         return self.webhook_id
 
 

@@ -225,7 +225,7 @@ def deliveries_send(
         if held is None:
             return 0
         while time.monotonic() - began < _TURN_SECONDS:
-            batch = [one for one in due() if one.receiver_key not in failed][:AT_ONCE]
+            batch = [one for one in due() if one.receiver_pk not in failed][:AT_ONCE]
             if not batch or not held.renew(ttl=DELIVERY_LEASE_TTL):
                 break
             attempts = [prepare(delivery) for delivery in batch]
@@ -234,7 +234,7 @@ def deliveries_send(
             for delivery, outcome in zip(batch, outcomes, strict=True):
                 record(delivery=delivery, outcome=outcome, spread=_JITTER.random())
                 if outcome.error:
-                    failed.add(delivery.receiver_key)
+                    failed.add(delivery.receiver_pk)
                 else:
                     delivered += 1
     return delivered

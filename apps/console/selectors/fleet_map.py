@@ -91,7 +91,7 @@ class FleetMapPart(NetworkDomain):
         """Of the cards that were measured lately; None where none was."""
         return self.total / self.measured if self.measured else None
 
-    def add_sums(self, domain: Self) -> None:
+    def add_totals(self, domain: Self) -> None:
         self.measured += domain.measured
         self.total += domain.total
         if domain.highest is not None:
@@ -198,7 +198,7 @@ def fleet_map_tree(
             values = _recent_card_values(node, by)
             part.measured, part.total = len(values), sum(values)
             part.highest = max(values, default=None)
-    parts[""].add_up()
+    parts[""].compute_totals()
     return parts
 
 

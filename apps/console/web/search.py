@@ -92,18 +92,20 @@ def find_objects(user: accounts.RequestUser, *, text: str) -> list[SearchGroup]:
     Costs one query a kind.
     """
 
-    def named(rows: QuerySet[Any], field: str = "name") -> QuerySet[Any]:
+    def matching(rows: QuerySet[Any], field: str = "name") -> QuerySet[Any]:
         matches = Q(**{f"{field}__icontains": text}) | Q(uid__startswith=text.lower())
         return rows.filter(matches).order_by("-pk")
 
-    versions = named(registry.dataset_versions_visible(user), "dataset__name")
+    versions = matching(registry.dataset_versions_visible(user), "dataset__name")
     newest = versions.order_by("-dataset_id", "-number").distinct("dataset_id")
     return [
-        _object_group(_("Jobs"), named(jobs.jobs_visible(user)), "job", "activity"),
-        _object_group(_("Models"), named(registry.model_lines_visible(user)), "model", "stack-2"),
+        _object_group(_("Jobs"), matching(jobs.jobs_visible(user)), "job", "activity"),
+        _object_group(
+            _("Models"), matching(registry.model_lines_visible(user)), "model", "stack-2"
+        ),
         _object_group(_("Datasets"), newest, "dataset-version", "database"),
         _object_group(
-            _("Deployments"), named(serving.deployments_visible(user)), "deployment", "rocket"
+            _("Deployments"), matching(serving.deployments_visible(user)), "deployment", "rocket"
         ),
     ]
 

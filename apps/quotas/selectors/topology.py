@@ -72,15 +72,15 @@ class NetworkDomain:
         for domain in self.below:
             yield from domain.walk()
 
-    def add_up(self) -> None:
-        """Compute the sums of the domain and those below."""
+    def compute_totals(self) -> None:
+        """Compute the totals of the domain and those below."""
         for domain in self.below:
-            domain.add_up()
+            domain.compute_totals()
             self.uses.update(domain.uses)
-            self.add_sums(domain)
+            self.add_totals(domain)
 
-    def add_sums(self, domain: Self) -> None:
-        """Add the other sums of a domain below."""
+    def add_totals(self, domain: Self) -> None:
+        """Add the other totals of a domain below."""
 
 
 D = TypeVar("D", bound=NetworkDomain)
@@ -141,7 +141,7 @@ class TopologyDomain(NetworkDomain):
         """Fragments in percent of the free cards."""
         return round(100 * self.fragments / self.free) if self.free else 0
 
-    def add_sums(self, domain: Self) -> None:
+    def add_totals(self, domain: Self) -> None:
         self.nodes += domain.nodes
         self.whole += domain.whole
         self.fragments += domain.fragments
@@ -264,7 +264,7 @@ def _domain_tree(
         node.uses = Counter(occupancy.uses)
         node.fragments = occupancy.opening.fragments
         node.largest = occupancy.opening.free
-    root.add_up()
+    root.compute_totals()
     return root, by_key
 
 
