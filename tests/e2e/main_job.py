@@ -98,7 +98,7 @@ class MainJob:
         for name in METRICS:
             self.report.measurements[f"{name}_before"] = before[name]
             self.report.measurements[f"{name}_after"] = after[name]
-        self._serve(tuned)
+        self.serve(tuned)
         return self.report
 
     def _base_model(self) -> str:
@@ -189,7 +189,8 @@ class MainJob:
         uid: str = version["uid"]
         return uid
 
-    def _serve(self, version: str) -> None:
+    def serve(self, version: str) -> None:
+        """Deploy the version, chat with it through the gateway, and stop it."""
         name = f"address-parser-{self.stamp}"
         with self.report.step("deploy"):
             deployment = self.client.post(

@@ -1,4 +1,4 @@
-"""A job in a pod of a cluster without a shared volume: a real product, artifacts in a real S3 server."""
+"""Jobs and a deployment in pods of a cluster without a shared volume: a real product, a real S3 server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests import s3_servers
-from tests.e2e.main_job import ENDED, ENGINE_WITHIN, MODEL
+from tests.e2e.main_job import ENDED, ENGINE_WITHIN, MODEL, RECIPES, MainJob
 from tests.e2e.rest_client import RestClient
 from tests.e2e.waiting import wait_until
 from tests.kubernetes.clusters import LiveCluster
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.full, pytest.mark.kubernetes, pytest.mark.product, pyt
 PREFIX = "weights"
 
 
-def test_a_job_downloads_its_inputs_trains_and_its_model_version_is_in_the_bucket(
+def test_a_job_downloads_its_inputs_and_its_model_version_goes_to_the_bucket_and_is_served(
     live_cluster: LiveCluster, s3_url: str
 ) -> None:
     bucket = s3_servers.new_bucket(s3_url)
@@ -82,6 +82,9 @@ def test_a_job_downloads_its_inputs_trains_and_its_model_version_is_in_the_bucke
                         "model_version": version["uid"],
                     },
                 )
+                MainJob(client, gateway=product.gateway, recipe=RECIPES["quick"]).serve(
+                    version["uid"]
+                )
             assert client.get("evaluations", job=checked["uid"])["results"][0]["metrics"]
             log = client.text(f"jobs/{tuned['uid']}/log")
             artifact = client.get(f"artifacts/{version['artifact']}")
@@ -101,7 +104,7 @@ def test_a_job_downloads_its_inputs_trains_and_its_model_version_is_in_the_bucke
     assert "is sent to the control plane instead" not in log
     assert any(method == "GET" for method, _, _ in proxy.requests)
     roles = {_check_pod(pod) for pod in pods.values() if _has_inputs(pod)}
-    assert roles == {"trainer", "evaluator"}
+    assert roles == {"trainer", "evaluator", "server"}
 
 
 @contextmanager
@@ -149,7 +152,7 @@ def _succeeded(client: RestClient, body: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _pods_seen(live: LiveCluster) -> Iterator[Mapping[str, dict[str, Any]]]:
-    """Each pod of an attempt that exists during the block, by name, as it was last seen."""
+    """Each pod of an attempt or replica that exists during the block, by name, as it was last seen."""
     seen: dict[str, dict[str, Any]] = {}
     done = threading.Event()
 
@@ -157,7 +160,7 @@ def _pods_seen(live: LiveCluster) -> Iterator[Mapping[str, dict[str, Any]]]:
         while not done.wait(0.2):
             answer = live.control_plane.request("GET", "/api/v1/pods")
             for pod in answer.json()["items"] if answer.ok else ():
-                if pod["metadata"]["name"].startswith("attempt-"):
+                if pod["metadata"]["name"].startswith(("attempt-", "replica-")):
                     seen[pod["metadata"]["name"]] = pod
 
     watching = threading.Thread(target=watch)
