@@ -179,6 +179,30 @@ def test_a_replica_with_no_time_to_drain_stops_at_once(company: Company) -> None
     assert ReplicaState.DRAINING not in replica.transitions.values_list("to_state", flat=True)
 
 
+def test_a_crashed_replica_keeps_its_cards_until_they_are_preempted(company: Company) -> None:
+    sharing = Sharing.of(company)
+    deployment = ready_deployment(company, replicas=2)
+    crashed = replicas_of(deployment)[1]
+    for _ in range(6):
+        company.cluster.finish(crashed.launch_name, exit_code=139)
+        company.turn_deployments()
+        crashed.refresh_from_db()
+        assert crashed.restart_at is not None
+        assert company.schedule() == 0
+        assert claim_of(crashed.uid).state == ClaimState.ADMITTED
+        if crashed.crashes < 6:
+            company.at = crashed.restart_at
+            company.turn_deployments()
+            crashed.refresh_from_db()
+
+    sharing.claim(sharing.lender)
+    company.schedule()
+    company.turn_deployments()
+    crashed.refresh_from_db()
+    assert crashed.state == ReplicaState.STOPPED, "it has no requests to wait for"
+    assert claim_of(crashed.uid).release_reason == ReleaseReason.PREEMPTED
+
+
 def test_a_draining_replica_that_is_evicted_ends_within_the_grace_of_its_claim(
     company: Company, graces: list[timedelta]
 ) -> None:
