@@ -318,7 +318,7 @@ def _observe_replica(replica: Replica) -> ObservedLaunch | None:
 
 def _reconcile_pending_replica(replica: Replica, at: datetime) -> None:
     claim = Claim.objects.get(uid=replica.claim_uid)
-    if _stop_replica_if_revoked(replica, at):
+    if _evict_replica_if_revoked(replica, at):
         return
     if claim.state != ClaimState.ADMITTED:
         _set_replica_message(replica, claim.explanation)
@@ -335,7 +335,7 @@ def _reconcile_pending_replica(replica: Replica, at: datetime) -> None:
 
 
 def _reconcile_admitted_replica(replica: Replica, at: datetime) -> None:
-    if _stop_replica_if_revoked(replica, at):
+    if _evict_replica_if_revoked(replica, at):
         return
     try:
         adapter = _cluster_adapter(replica)
@@ -406,7 +406,7 @@ def _render_launch(replica: Replica) -> Launch:
 
 
 def _reconcile_running_replica(replica: Replica, at: datetime) -> None:
-    if _stop_replica_if_revoked(replica, at):
+    if _evict_replica_if_revoked(replica, at):
         return
     observed = _observe_replica(replica)
     if observed is None:
@@ -504,7 +504,7 @@ def _replica_log_tail(replica: Replica, process: int) -> str:
 
 
 def _reconcile_replica_in_backoff(replica: Replica, at: datetime) -> None:
-    if _stop_replica_if_revoked(replica, at) or (
+    if _evict_replica_if_revoked(replica, at) or (
         replica.restart_at is not None and at < replica.restart_at
     ):
         return
@@ -525,28 +525,54 @@ def _reconcile_replica_in_backoff(replica: Replica, at: datetime) -> None:
     _reconcile_admitted_replica(replica, at)
 
 
-def _stop_replica_if_revoked(replica: Replica, at: datetime) -> bool:
-    """Begin to stop the replica if its claim is being revoked; return whether it is."""
-    claim = Claim.objects.get(uid=replica.claim_uid)
-    if claim.state != ClaimState.REVOKING:
+def _evict_replica_if_revoked(replica: Replica, at: datetime) -> bool:
+    """Begin to drain or to stop the replica if its claim is being revoked; return whether it is."""
+    claim = _revoked_claim(replica)
+    if claim is None:
         return False
+    if replica.state == ReplicaState.READY and not _is_eviction_due(claim, at):
+        # Its open requests are for the next run: this one may have published a snapshot with it.
+        _begin_eviction(replica, ReplicaEvent.DRAIN, claim, at)
+    else:
+        _begin_eviction(replica, ReplicaEvent.STOP, claim, at)
+        _reconcile_stopping_replica(replica, at)
+    return True
+
+
+def _revoked_claim(replica: Replica) -> Claim | None:
+    """Its claim if that is being revoked."""
+    claim = Claim.objects.get(uid=replica.claim_uid)
+    return claim if claim.state == ClaimState.REVOKING else None
+
+
+def _is_eviction_due(claim: Claim, at: datetime) -> bool:
+    """Whether its replica has to stop, open requests or not: its processes need the rest of the grace period."""
+    return claim.revoke_by is None or at >= claim.revoke_by - EVICTION_GRACE
+
+
+def _begin_eviction(replica: Replica, event: ReplicaEvent, claim: Claim, at: datetime) -> None:
     services.replica_transition(
         replica,
-        ReplicaEvent.STOP,
+        event,
         at=at,
         reason=Reason("launch.stop.evicted", "evicting ({reason})", reason=claim.release_reason),
         stop_reason=claim.release_reason,
     )
-    _reconcile_stopping_replica(replica, at)
-    return True
 
 
 def _reconcile_draining_replica(
     replica: Replica, at: datetime, *, propagation: Callable[[], selectors.SnapshotPropagation]
 ) -> None:
-    if _stop_replica_if_revoked(replica, at) or not _is_traffic_away(replica, propagation(), at):
+    # Read in each run: its grace period may have been shortened.
+    claim = _revoked_claim(replica)
+    due = claim is not None and _is_eviction_due(claim, at)
+    if not due and not _is_traffic_away(replica, propagation(), at):
         return
-    services.replica_transition(replica, ReplicaEvent.STOP, at=at, reason=replica.message)
+    if claim is None:
+        services.replica_transition(replica, ReplicaEvent.STOP, at=at, reason=replica.message)
+    else:
+        # Also one that drained for another reason when its claim was revoked.
+        _begin_eviction(replica, ReplicaEvent.STOP, claim, at)
     _reconcile_stopping_replica(replica, at)
 
 

@@ -606,7 +606,7 @@ def replica_create(*, backend: Backend, deployment: Deployment) -> Replica:
 
 def _has_nonpreemptible_replica(backend: Backend) -> bool:
     remaining = Replica.objects.filter(backend=backend, state__in=LIVE_REPLICAS).exclude(
-        state=ReplicaState.STOPPING
+        state__in=(ReplicaState.DRAINING, ReplicaState.STOPPING)
     )
     return Claim.objects.filter(
         owner_kind=OWNER_KIND, owner_uid__in=remaining.values("uid"), preemptible=False

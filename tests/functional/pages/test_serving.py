@@ -61,6 +61,7 @@ def test_a_replica_in_back_off_shows_its_crashes_and_its_next_start(
     text = browser.get(f"/deployments/{filled.degraded.uid}").text
     assert 'data-state="backoff"' in text
     assert "Next start" in text
+    assert "It keeps its cards until then." in text
     assert "out of memory" in text
 
 

@@ -58,6 +58,18 @@ def replicas_of(deployment: Deployment) -> list[Replica]:
     return list(Replica.objects.filter(backend__revision__deployment=deployment).order_by("id"))
 
 
+def gateway_has(
+    company: Company, version: int, *, draining: Replica | None = None, name: str = "gateway"
+) -> None:
+    """A gateway has that snapshot, and perhaps open requests to a replica that it no longer names."""
+    gateways.gateway_mark_seen(
+        name=name,
+        version=version,
+        at=company.at,
+        draining_requests={draining.uid: 2} if draining else {},
+    )
+
+
 def endpoints(name: str) -> list[str]:
     (route,) = [
         route

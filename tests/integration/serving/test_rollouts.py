@@ -15,6 +15,7 @@ from tests.integration.company import Company, ready_model
 from tests.integration.serving.deployments import (
     configuration,
     endpoints,
+    gateway_has,
     ready_deployment,
     reconcile,
     replicas_of,
@@ -31,17 +32,6 @@ def revise(company: Company, deployment: Deployment) -> Revision:
         ),
         actor=company.engineer,
         at=company.at,
-    )
-
-
-def gateway_has(
-    company: Company, version: int, *, draining: Replica | None = None, name: str = "gateway"
-) -> None:
-    gateways.gateway_mark_seen(
-        name=name,
-        version=version,
-        at=company.at,
-        draining_requests={draining.uid: 2} if draining else {},
     )
 
 

@@ -19,7 +19,9 @@
                 either ─cancel▶ STOPPING ─confirm▶ CANCELLED
 
 A replica that does not answer its health check is starting until it answers again. One that crashes keeps its
-cards and is restarted with back-off. A draining one gets no new requests and stops once every gateway has noticed.
+cards and is restarted with back-off. A draining one gets no new requests and stops once every gateway has noticed
+and its open requests have ended; a ready replica drains when it is replaced, scaled down, stopped or evicted, an
+evicted one within the grace period of its claim.
 Pausing and resuming a rollout leaves the state of the deployment as it is.
 """
 
@@ -33,7 +35,7 @@ from controlplane.domain.common.state_machine import StateMachine
 
 #: What a replica has after SIGTERM to end its open requests. Engines stop earlier when there are none.
 STOP_GRACE = timedelta(minutes=2)
-#: What an evicted replica has, whose cards others wait for.
+#: What an evicted replica has, at the end of the grace period of its claim. Others wait for its cards.
 EVICTION_GRACE = timedelta(seconds=20)
 #: What engines are told: they give up the last requests before they are killed.
 DRAIN_SECONDS = int(STOP_GRACE.total_seconds()) - 5

@@ -246,6 +246,11 @@ GOING_ON: dict[str, tuple[dict[str, Any], ReplicaPhase, str]] = {
         ReplicaPhase.RUNNING,
         "stop requested",
     ),
+    "answers, and is deleted from the cluster": (
+        pod(RUNNING, ready=True, metadata=DELETED, record={**RECORD, "probed": ["main"]}),
+        ReplicaPhase.STARTING,
+        "stop requested",
+    ),
     "does not answer yet": (
         pod(RUNNING, ready=False, record={**RECORD, "probed": ["main"]}),
         ReplicaPhase.STARTING,

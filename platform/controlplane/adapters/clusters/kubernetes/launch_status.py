@@ -5,7 +5,7 @@
     no pod, record says launched ─▶ LOST        its finalizer was removed, or the store lost it
     Pending, init, pulling       ─▶ PREPARING   with the reason ("image … cannot be pulled")
     init container failed        ─▶ EXITED      the inputs could not be downloaded
-    container runs, not ready    ─▶ STARTING    only where there is a probe
+    container runs, not ready    ─▶ STARTING    only where there is a probe; also a pod that is being deleted
     container runs               ─▶ RUNNING
     container terminated         ─▶ EXITED      whatever the phase says: cards are free when processes are gone
     node gone or fenced          ─▶ LOST
@@ -350,12 +350,14 @@ def _observed_replica(
         ended_at = parse_time(pod["metadata"].get("deletionTimestamp"))
         observed = partial(observed, phase=ReplicaPhase.EXITED, cause=cause, ended_at=ended_at)
     elif "running" in state:
-        awaits_probe = probed and not _container_status(pod).get("ready")
+        deleted = bool(pod["metadata"].get("deletionTimestamp"))
+        # A Service sends no requests to a pod that is being deleted either, whatever its probe says.
+        awaits_probe = probed and (deleted or not _container_status(pod).get("ready"))
         message = _RUNNING
-        if awaits_probe:
-            message = UNREADY if _unready_since(pod, began=started) else _PROBE_AWAITED
-        if pod["metadata"].get("deletionTimestamp"):
+        if deleted:
             message = _STOP_REQUESTED
+        elif awaits_probe:
+            message = UNREADY if _unready_since(pod, began=started) else _PROBE_AWAITED
         phase = ReplicaPhase.STARTING if awaits_probe else ReplicaPhase.RUNNING
         observed = partial(observed, phase=phase)
     else:
