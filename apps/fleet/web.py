@@ -272,8 +272,8 @@ def _fault_code_action_label(profile: VendorProfile, code: str) -> str:
     if upper in profile.faults.levels:
         return f"L{level.value} · {LEVELS[level]}"
     return gettext(
-        "fault code not in the table of the vendor: the card is isolated unless the "
-        "vendor rates the code as minor"
+        "fault code not in the vendor's table: the card is isolated unless the vendor rates "
+        "the code as minor"
     )
 
 
