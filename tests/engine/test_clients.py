@@ -69,9 +69,16 @@ class ServedGateway:
             "key": SECRET,
             "expected": self.expected,
             "tone": str(self.tone),
+            "sound": base64.b64encode(SOUND).decode(),
+            "image": str(folder / "image.png"),
         }
         file.write_text(json.dumps(given), encoding="utf-8")
         return {"NINEFOLD_TEST_GATEWAY": str(file)}
+
+    def assert_known_image(self, content: bytes) -> None:
+        """That the file is the image that the pipeline makes of the known prompt with seed 5."""
+        with Image.open(io.BytesIO(content)) as image:
+            np.testing.assert_allclose(np.asarray(image), self.expected["images"]["pixels"], atol=1)
 
 
 @pytest.fixture(scope="module")
@@ -269,8 +276,7 @@ def test_openai_over_the_other_operations(served_gateway: ServedGateway) -> None
             model="images", prompt=known["images"]["prompt"], size="32x48", extra_body={"seed": 5}
         )
         (picture,) = pictures.data or []
-        with Image.open(io.BytesIO(base64.b64decode(picture.b64_json or ""))) as image:
-            np.testing.assert_allclose(np.asarray(image), known["images"]["pixels"], atol=1)
+        served_gateway.assert_known_image(base64.b64decode(picture.b64_json or ""))
 
         tone = served_gateway.tone
         text = client.audio.transcriptions.create(model="transcription", file=tone, language="en")
@@ -308,6 +314,7 @@ def test_langchain(
 
 def test_litellm(served_gateway: ServedGateway, clients: ClientEnvironment, tmp_path: Path) -> None:
     clients.run_suite("litellm_suite.py", variables=served_gateway.describe(tmp_path))
+    served_gateway.assert_known_image((tmp_path / "image.png").read_bytes())
 
 
 def test_anthropic(
@@ -320,3 +327,4 @@ def test_openai_for_node(
     served_gateway: ServedGateway, clients: ClientEnvironment, tmp_path: Path
 ) -> None:
     clients.run_suite("node_suite.mjs", variables=served_gateway.describe(tmp_path))
+    served_gateway.assert_known_image((tmp_path / "image.png").read_bytes())
