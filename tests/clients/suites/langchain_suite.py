@@ -18,7 +18,6 @@ from langchain_openai import ChatOpenAI, OpenAI, OpenAIEmbeddings
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from tests.clients.suites.gateway_connection import (
-    ANY,
     BASE_URL,
     EMBEDDING,
     EXPECTED,
@@ -189,12 +188,31 @@ def test_embeddings() -> None:
 
 
 def test_responses() -> None:
-    model = chat(model=ANY, use_responses_api=True)
-    answer = model.invoke("hi")
-    assert answer.text == "hello"
-    assert answer.usage_metadata is not None
-    assert answer.usage_metadata["total_tokens"] == 13
-    assert "".join(chunk.text for chunk in model.stream("hi")) == "hello"
+    model = chat(temperature=0, use_responses_api=True)
+    with_tools = model.bind_tools(KNOWN["tools"])
+    called = with_tools.invoke(QUESTION)
+    (call,) = called.tool_calls
+    assert called.text == KNOWN["answer"].partition("\n")[0]
+    assert (call["name"], call["args"]) == ("get_weather", {"city": "西宁"})
+    streamed: Any = None
+    for chunk in with_tools.stream(QUESTION):
+        streamed = chunk if streamed is None else streamed + chunk
+    assert streamed.text == called.text
+    assert [each["args"] for each in streamed.tool_calls] == [call["args"]]
+    assert streamed.usage_metadata == called.usage_metadata
+    # The same conversation as a chat has the same answer.
+    conversation = [*QUESTION, called, ToolMessage("sunny", tool_call_id=call["id"])]
+    answers = [
+        chat(temperature=0, max_tokens=8, use_responses_api=of_responses)
+        .bind_tools(KNOWN["tools"])
+        .invoke(conversation)
+        for of_responses in (True, False)
+    ]
+    assert answers[0].text == answers[1].text
+    counts = [(each.usage_metadata or {}).get("input_tokens") for each in answers]
+    assert counts[0] == counts[1]
+    parsed = chat(temperature=1.5, use_responses_api=True).with_structured_output(Order)
+    assert isinstance(parsed.invoke("an order"), Order)
 
 
 def test_errors_are_those_of_the_official_client() -> None:

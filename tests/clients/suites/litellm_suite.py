@@ -207,14 +207,23 @@ def test_speech() -> None:
 
 
 def test_responses() -> None:
-    answer: Any = litellm.responses(**of(ANY), input="hi")
-    assert answer.output[0].content[0].text == "hello"
-    assert answer.usage.total_tokens == 13
-    events = list(litellm.responses(**of(ANY), input="hi", stream=True))
+    (tool,) = KNOWN["tools"]
+    asked: dict[str, Any] = {
+        **of(TEXT),
+        "input": KNOWN["messages"],
+        "tools": [{"type": "function", **tool["function"]}],
+        "temperature": 0,
+    }
+    answer: Any = litellm.responses(**asked)
+    message, call = answer.output
+    text = KNOWN["answer"].partition("\n")[0]
+    assert message.content[0].text == text
+    assert (call.name, json.loads(call.arguments)) == ("get_weather", {"city": "西宁"})
+    events = list(litellm.responses(**asked, stream=True))
     deltas = [event.delta for event in events if event.type == "response.output_text.delta"]
-    assert "".join(deltas) == "hello"
+    assert "".join(deltas) == text
     assert events[-1].type == "response.completed"
-    assert events[-1].response.usage.total_tokens == 13
+    assert events[-1].response.usage.total_tokens == answer.usage.total_tokens
 
 
 def test_messages_and_the_count_of_their_tokens() -> None:

@@ -10,7 +10,7 @@ import { test } from "node:test";
 // Packages are those of the working folder, not of the folder of this file.
 const require = createRequire(`${process.cwd()}/`);
 const { default: OpenAI } = require("openai");
-const { zodResponseFormat } = require("openai/helpers/zod");
+const { zodResponseFormat, zodTextFormat } = require("openai/helpers/zod");
 const { z } = require("zod");
 
 const { url, key, expected, tone, sound, image } = JSON.parse(
@@ -196,15 +196,35 @@ test("transcriptions, translations and speech", async () => {
 });
 
 test("responses and their stream", async () => {
-  const whole = await client.responses.create({ model: "any", input: "hi" });
-  assert.deepEqual([whole.output_text, whole.usage.total_tokens], ["hello", 13]);
-  const stream = await client.responses.create({ model: "any", input: "hi", stream: true });
+  const { tools, messages, answer } = expected.text;
+  const asked = {
+    model: "text", input: messages, temperature: 0,
+    tools: tools.map((tool) => ({ type: "function", ...tool.function })),
+  };
+  const [text] = answer.split("\n");
+  const whole = await client.responses.create(asked);
+  const call = whole.output.at(-1);
+  assert.equal(whole.output_text, text);
+  assert.deepEqual([call.name, JSON.parse(call.arguments)], ["get_weather", { city: "西宁" }]);
+  const stream = client.responses.stream(asked);
   const events = [];
   for await (const event of stream) events.push(event);
   const deltas = events.filter((event) => event.type === "response.output_text.delta");
-  assert.equal(deltas.map((event) => event.delta).join(""), "hello");
+  assert.equal(deltas.map((event) => event.delta).join(""), text);
   assert.equal(events.at(-1).type, "response.completed");
-  assert.equal(events.at(-1).response.usage.total_tokens, 13);
+  const final = await stream.finalResponse();
+  assert.equal(final.output.at(-1).arguments, call.arguments);
+  assert.deepEqual(final.usage, whole.usage);
+  const result = { type: "function_call_output", call_id: call.call_id, output: "sunny" };
+  const after = await client.responses.create({
+    ...asked, input: [...messages, ...whole.output, result], max_output_tokens: 4,
+  });
+  assert.equal(after.usage.output_tokens, 4);
+  const Order = z.object({ level: z.enum(["low", "high"]), count: z.int().min(0).max(99) });
+  const parsed = await client.responses.parse({
+    model: "text", input: "an order", text: { format: zodTextFormat(Order, "order") },
+  });
+  Order.parse(parsed.output_parsed);
 });
 
 test("errors", async () => {
