@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.product, pytest.mark.engine]
 #: A guard against hanging, in seconds.
 WITHIN = 900.0
 KINDS = {
-    "text": ["chat", "completions"],
+    "text": ["chat", "completions", "responses"],
     "embedding": ["embeddings"],
     "reranking": ["rerank"],
     "transcription": ["transcriptions"],
@@ -85,6 +85,13 @@ def _check_tool_calls(expected: Mapping[str, Any], api: OpenAI, model: str) -> N
     conversation = [*expected["messages"], message.model_dump(exclude_none=True), result]
     after = api.chat.completions.create(**asked | {"messages": conversation, "max_tokens": 4})
     assert after.usage is not None
+    (tool,) = expected["tools"]
+    flat: Any = {"type": "function", **tool["function"]}
+    response = api.responses.create(
+        model=model, input=expected["messages"], tools=[flat], temperature=0
+    )
+    assert [item.type for item in response.output] == ["message", "function_call"]
+    assert response.output_text == message.content
 
 
 def _check_embeddings(expected: Mapping[str, Any], api: OpenAI, model: str) -> None:

@@ -19,8 +19,9 @@ from typing import Any, Literal
 import numpy as np
 import openai
 import pytest
+from openai.types.responses import Response, ResponseStreamEvent
 from PIL import Image
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, TypeAdapter
 
 from gateway.operations import RouteOperation
 from tests.clients.environment import ClientEnvironment, installed_environment
@@ -34,8 +35,8 @@ from tests.integration.gateway.servers import wait_until
 
 #: Kind of model, which is the name of its route → its operations.
 OPERATIONS = {
-    "text": ["chat", "completions"],
-    "vision": ["chat"],
+    "text": ["chat", "completions", "responses"],
+    "vision": ["chat", "responses"],
     "embedding": ["embeddings"],
     "reranking": ["rerank"],
     "transcription": ["transcriptions"],
@@ -69,9 +70,16 @@ class ServedGateway:
             "key": SECRET,
             "expected": self.expected,
             "tone": str(self.tone),
+            "sound": base64.b64encode(SOUND).decode(),
+            "image": str(folder / "image.png"),
         }
         file.write_text(json.dumps(given), encoding="utf-8")
         return {"NINEFOLD_TEST_GATEWAY": str(file)}
+
+    def assert_known_image(self, content: bytes) -> None:
+        """That the file is the image that the pipeline makes of the known prompt with seed 5."""
+        with Image.open(io.BytesIO(content)) as image:
+            np.testing.assert_allclose(np.asarray(image), self.expected["images"]["pixels"], atol=1)
 
 
 @pytest.fixture(scope="module")
@@ -220,6 +228,96 @@ def test_openai_sends_an_image(served_gateway: ServedGateway) -> None:
             )
 
 
+def test_openai_creates_streams_and_parses_responses(served_gateway: ServedGateway) -> None:
+    known = served_gateway.expected["text"]
+    (tool,) = known["tools"]
+    asked: dict[str, Any] = {
+        "model": "text", "input": known["messages"], "temperature": 0,
+        "tools": [{"type": "function", **tool["function"]}],
+    }  # fmt: skip
+    events: TypeAdapter[ResponseStreamEvent] = TypeAdapter(ResponseStreamEvent)
+    with served_gateway.client() as client:
+        whole = client.responses.create(**asked)
+        # The client does not validate what it reads.
+        Response.model_validate(whole.to_dict())
+        call = whole.output[-1]
+        assert call.type == "function_call"
+        assert (whole.model, whole.output_text) == ("text", known["answer"].partition("\n")[0])
+        assert (call.name, json.loads(call.arguments)) == ("get_weather", {"city": "西宁"})
+
+        raw = list(client.responses.create(**asked, stream=True))
+        for number, event in enumerate(raw):
+            assert events.validate_python(event.to_dict()).sequence_number == number
+        assert (raw[0].type, raw[-1].type) == ("response.created", "response.completed")
+        with client.responses.stream(**asked) as stream:
+            streamed = stream.get_final_response()
+        assert streamed.output_text == whole.output_text
+        assert streamed.usage == whole.usage
+        (arguments,) = [item.arguments for item in streamed.output if item.type == "function_call"]
+        assert arguments == call.arguments
+
+        # The same conversation as a chat has the same answer and the same tokens.
+        result = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}
+        conversation = [*known["messages"], *(item.to_dict() for item in whole.output), result]
+        after = client.responses.create(
+            **asked | {"input": conversation, "max_output_tokens": 4}, store=True
+        )
+        function = {"name": call.name, "arguments": call.arguments}
+        calls = [{"id": call.call_id, "type": "function", "function": function}]
+        messages: list[Any] = [
+            *known["messages"],
+            {"role": "assistant", "content": whole.output_text, "tool_calls": calls},
+            {"role": "tool", "tool_call_id": call.call_id, "content": "sunny"},
+        ]
+        chat = client.chat.completions.create(
+            model="text", messages=messages, tools=known["tools"], temperature=0, max_tokens=4
+        )
+        assert after.output_text == chat.choices[0].message.content
+        assert (after.usage, chat.usage) != (None, None)
+        assert after.usage is not None
+        assert chat.usage is not None
+        assert after.usage.input_tokens == chat.usage.prompt_tokens
+        assert after.usage.output_tokens == 4
+        assert (after.status, after.to_dict()["store"]) == ("incomplete", False)
+
+        parsed = client.responses.parse(
+            model="text", input="an order", text_format=Order, temperature=1.5
+        )
+        assert isinstance(parsed.output_parsed, Order)
+        with client.responses.stream(model="text", input="an order", text_format=Order) as stream:
+            assert isinstance(stream.get_final_response().output_parsed, Order)
+        forced = client.responses.create(
+            model="text", input="hello", tools=asked["tools"], temperature=1.5,
+            tool_choice={"type": "function", "name": "get_weather"},
+        )  # fmt: skip
+        assert [item.type for item in forced.output] == ["function_call"]
+
+        refused: tuple[tuple[dict[str, Any], str], ...] = (
+            ({"tools": [{"type": "web_search"}]}, "tools[0]"),
+            ({"previous_response_id": whole.id}, "previous_response_id"),
+            ({"background": True}, "background"),
+        )
+        for fields, param in refused:
+            with pytest.raises(openai.BadRequestError) as error:
+                client.responses.create(model="text", input="hello", **fields)
+            assert (error.value.param, error.value.code) == (param, "unsupported_parameter")
+
+        seen = served_gateway.expected["vision"]
+        for colour, url in seen["images"].items():
+            # As the model learnt it: first the image.
+            parts: list[Any] = [
+                {"type": "input_image", "image_url": url, "detail": "auto"},
+                {"type": "input_text", "text": seen["question"]},
+            ]
+            answer = client.responses.create(
+                model="vision",
+                input=[{"role": "user", "content": parts}],
+                temperature=0,
+                max_output_tokens=8,
+            )
+            assert answer.output_text == colour
+
+
 def test_openai_asynchronously(served_gateway: ServedGateway) -> None:
     asked: dict[str, Any] = {
         "model": "text",
@@ -269,8 +367,7 @@ def test_openai_over_the_other_operations(served_gateway: ServedGateway) -> None
             model="images", prompt=known["images"]["prompt"], size="32x48", extra_body={"seed": 5}
         )
         (picture,) = pictures.data or []
-        with Image.open(io.BytesIO(base64.b64decode(picture.b64_json or ""))) as image:
-            np.testing.assert_allclose(np.asarray(image), known["images"]["pixels"], atol=1)
+        served_gateway.assert_known_image(base64.b64decode(picture.b64_json or ""))
 
         tone = served_gateway.tone
         text = client.audio.transcriptions.create(model="transcription", file=tone, language="en")
@@ -308,6 +405,7 @@ def test_langchain(
 
 def test_litellm(served_gateway: ServedGateway, clients: ClientEnvironment, tmp_path: Path) -> None:
     clients.run_suite("litellm_suite.py", variables=served_gateway.describe(tmp_path))
+    served_gateway.assert_known_image((tmp_path / "image.png").read_bytes())
 
 
 def test_anthropic(
@@ -320,3 +418,4 @@ def test_openai_for_node(
     served_gateway: ServedGateway, clients: ClientEnvironment, tmp_path: Path
 ) -> None:
     clients.run_suite("node_suite.mjs", variables=served_gateway.describe(tmp_path))
+    served_gateway.assert_known_image((tmp_path / "image.png").read_bytes())

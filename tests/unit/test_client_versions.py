@@ -21,9 +21,8 @@ PROJECT = Path(__file__).resolve().parents[2]
 CLIENT = openai.OpenAI(api_key="unused")
 #: Parameters of the methods of the client that are no fields of a request.
 _OF_THE_CALL = frozenset({"extra_headers", "extra_query", "extra_body", "timeout"})
-#: Operations that the product's own server lacks, and the parameters of the official client: those that the
-#: gateway refuses, because engines may ignore them and the response would not be what they ask for; and those
-#: that it passes on.
+#: Operations of other engines, and the parameters of the official client: those that the gateway refuses,
+#: because engines may ignore them and the response would not be what they ask for; and those that it passes on.
 DECISIONS: Mapping[RouteOperation, tuple[Callable[..., Any], frozenset[str], frozenset[str]]] = {
     RouteOperation.RESPONSES: (
         CLIENT.responses.create,
@@ -96,7 +95,7 @@ def test_every_parameter_of_the_official_client_is_passed_on_or_refused_on_purpo
 ) -> None:
     """A parameter that a new version of the client brings is decided on before it is used.
 
-    Those of the other operations are in ``test_serving_requests.py``.
+    Those of the product's own server are in ``test_serving_requests.py``.
     """
     method, refused, passed = DECISIONS[operation]
     assert frozenset(inspect.signature(method).parameters) - _OF_THE_CALL == refused | passed

@@ -8,7 +8,8 @@
     work_queue            one computing thread behind a bounded queue                      asyncio
     request_fields        parsing of fields, errors that name the field                    pure
 
-    text_operations       chat and completions: responses and streams                      asyncio
+    text_operations       chats, completions and responses, whole and streamed             asyncio
+      responses           requests and answers of /v1/responses as those of chats          pure
       generation_requests, tool_calls, structured_output: parsing                          pure
       text_generation     interface to the generator; tokens to text                       pure
       transformers_generator, answer_parsing                                               torch

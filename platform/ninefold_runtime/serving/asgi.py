@@ -92,23 +92,27 @@ class AsgiResponse:
     ) -> None:
         await self.whole(status, _json_bytes(value), headers=headers)
 
-    async def event(self, value: object) -> None:
+    async def event(self, value: object, *, name: str = "") -> None:
         """One server-sent event; the first one begins the stream."""
-        await self._event(_json_bytes(value))
+        await self._event(_json_bytes(value), name=name)
 
-    async def end(self) -> None:
-        """The end of a stream."""
-        await self._event(b"[DONE]")
+    async def end(self, *, marker: bytes = b"[DONE]") -> None:
+        """The end of a stream.
+
+        :param marker: data of the last event; without it the stream ends with the event before.
+        """
+        if marker:
+            await self._event(marker)
         await self._send({"type": "http.response.body", "body": b""})
 
-    async def _event(self, data: bytes) -> None:
+    async def _event(self, data: bytes, *, name: str = "") -> None:
         if self.status is None:
             await self._start_response(
                 200, (b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")
             )
-        await self._send(
-            {"type": "http.response.body", "body": b"data: " + data + b"\n\n", "more_body": True}
-        )
+        head = f"event: {name}\n".encode() if name else b""
+        body = head + b"data: " + data + b"\n\n"
+        await self._send({"type": "http.response.body", "body": body, "more_body": True})
 
     async def _start_response(self, status: int, *headers: tuple[bytes, bytes]) -> None:
         self.status = status

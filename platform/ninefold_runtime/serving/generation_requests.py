@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from ninefold_runtime.serving.request_fields import (
     parse_text,
     parse_texts_or_tokens,
 )
-from ninefold_runtime.serving.structured_output import parse_response_format
+from ninefold_runtime.serving.structured_output import parse_format
 from ninefold_runtime.serving.tool_calls import ToolUse, parse_tool_use
 
 #: A message as chat templates read it.
@@ -68,12 +68,14 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "function_call": ("none", "auto"),
     "modalities": (["text"],),
 }
+#: Types of content parts of a message, and what they are.
+_CHAT_PARTS: Mapping[str, str] = {"text": "text", "image_url": "image"}
 #: Fields of a message that templates do not need.
 _IGNORED_IN_MESSAGES = frozenset({"name", "reasoning_content", "annotations"})
 _MOST_STOPS = 4
 _MOST_CHOICES = 128
 _MOST_PROMPTS = 2048
-_MOST_ALTERNATIVES = 20
+MOST_ALTERNATIVES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,32 +111,26 @@ class TextRequest:
     include_usage: bool
     #: In the order of their parts in ``messages``.
     images: tuple[ImageInput, ...] = ()
+    #: Names of the fields of the prompt and of the form of the answer, for errors.
+    prompt_field: str = "messages"
+    format_field: str = "response_format"
 
 
 def parse_chat_request(body: bytes) -> TextRequest:
     """:raises RequestRejected: naming the field that is wrong, missing or not supported."""
     fields = request_fields.parse_object(body)
     request_fields.check_fields(fields, supported=_CHAT, neutral=_NEUTRAL)
-    _check_moderation(fields)
-    tools, grammar = parse_tool_use(fields), parse_response_format(fields)
-    if tools is not None:
-        if grammar is not None:
-            raise RequestRejected(
-                "response_format and tools cannot be combined; set tool_choice to none or "
-                "response_format to text",
-                param="response_format",
-            )
-        grammar = tools.grammar()
+    check_moderation(fields)
     messages, images = _parse_messages(fields)
-    return _build_request(
+    return chat_request(
         fields,
         messages=messages,
         images=images,
-        prompts=None,
-        default_tokens=None,
         logprobs=_parse_chat_logprobs(fields),
-        tools=tools,
-        grammar=grammar,
+        tools=parse_tool_use(fields),
+        grammar=parse_format(
+            fields.get("response_format"), param="response_format", schema_in="json_schema"
+        ),
     )
 
 
@@ -151,9 +147,48 @@ def parse_completion_request(body: bytes) -> TextRequest:
         prompts=parse_texts_or_tokens(fields, "prompt", most=_MOST_PROMPTS),
         # OpenAI's default for this endpoint is 16 tokens.
         default_tokens=16,
-        logprobs=parse_integer(fields, "logprobs", least=0, most=_MOST_ALTERNATIVES),
+        logprobs=parse_integer(fields, "logprobs", least=0, most=MOST_ALTERNATIVES),
         tools=None,
         grammar=None,
+        prompt_field="prompt",
+    )
+
+
+def chat_request(
+    fields: Mapping[str, Any],
+    *,
+    messages: tuple[Message, ...],
+    images: tuple[ImageInput, ...],
+    logprobs: int | None,
+    tools: ToolUse | None,
+    grammar: str | None,
+    prompt_field: str = "messages",
+    format_field: str = "response_format",
+) -> TextRequest:
+    """The request with the fields that chats and responses share.
+
+    :param grammar: that of the format of the answer.
+    :raises RequestRejected: naming the field that is wrong, or if the answer must be in a format and call a tool.
+    """
+    if tools is not None:
+        if grammar is not None:
+            raise RequestRejected(
+                f"{format_field} and tools cannot be combined; set tool_choice to none or "
+                f"{format_field} to text",
+                param=format_field,
+            )
+        grammar = tools.grammar()
+    return _build_request(
+        fields,
+        messages=messages,
+        images=images,
+        prompts=None,
+        default_tokens=None,
+        logprobs=logprobs,
+        tools=tools,
+        grammar=grammar,
+        prompt_field=prompt_field,
+        format_field=format_field,
     )
 
 
@@ -167,6 +202,8 @@ def _build_request(
     tools: ToolUse | None,
     grammar: str | None,
     images: tuple[ImageInput, ...] = (),
+    prompt_field: str,
+    format_field: str = "",
 ) -> TextRequest:
     stream = parse_boolean(fields, "stream")
     options = fields.get("stream_options") or {}
@@ -175,7 +212,8 @@ def _build_request(
     if options and not stream:
         raise RequestRejected("stream_options needs stream to be true", param="stream_options")
     echo = parse_boolean(fields, "echo")
-    chosen = "max_completion_tokens" if fields.get("max_completion_tokens") else "max_tokens"
+    limits = ("max_output_tokens", "max_completion_tokens")
+    chosen = next((name for name in limits if fields.get(name) is not None), "max_tokens")
     limit = parse_integer(fields, chosen, least=0 if echo else 1)
     return TextRequest(
         model=parse_text(fields, "model"),
@@ -196,10 +234,12 @@ def _build_request(
         stream=stream,
         include_usage=parse_boolean(options, "include_usage"),
         images=images,
+        prompt_field=prompt_field,
+        format_field=format_field,
     )
 
 
-def _check_moderation(fields: Mapping[str, Any]) -> None:
+def check_moderation(fields: Mapping[str, Any]) -> None:
     """Accept moderation that only scores, whose scores are left out. One that blocks is refused."""
     moderation = fields.get("moderation")
     policy = moderation.get("policy") if isinstance(moderation, dict) else moderation
@@ -214,7 +254,7 @@ def _check_moderation(fields: Mapping[str, Any]) -> None:
 
 
 def _parse_chat_logprobs(fields: Mapping[str, Any]) -> int | None:
-    alternatives = parse_integer(fields, "top_logprobs", least=0, most=_MOST_ALTERNATIVES)
+    alternatives = parse_integer(fields, "top_logprobs", least=0, most=MOST_ALTERNATIVES)
     if parse_boolean(fields, "logprobs"):
         return alternatives or 0
     if alternatives:
@@ -247,12 +287,17 @@ def _parse_messages(
         _parse_message(each, at=f"messages[{index}]", images=images)
         for index, each in enumerate(value)
     )
+    check_image_count(images, param="messages")
+    return messages, tuple(images)
+
+
+def check_image_count(images: Sequence[ImageInput], *, param: str) -> None:
+    """:raises RequestRejected: if a conversation has more images than are read."""
     if len(images) > image_inputs.MOST_IMAGES:
         raise RequestRejected(
-            f"messages have {len(images)} images; at most {image_inputs.MOST_IMAGES} are read",
-            param="messages",
+            f"{param} has {len(images)} images; at most {image_inputs.MOST_IMAGES} are read",
+            param=param,
         )
-    return messages, tuple(images)
 
 
 def _parse_message(value: Any, *, at: str, images: list[ImageInput]) -> Message:
@@ -280,7 +325,7 @@ def _parse_message(value: Any, *, at: str, images: list[ImageInput]) -> Message:
     empty = value.get("content") is None and "tool_calls" in message
     content: str | list[dict[str, str]] = ""
     if not empty:
-        content = _parse_content(
+        content = parse_content(
             value.get("content"), at=f"{at}.content", images=images if role == "user" else None
         )
     return message | {"content": content}
@@ -291,35 +336,46 @@ def _parse_past_calls(value: Any, *, at: str) -> list[dict[str, Any]]:
         raise RequestRejected(f"{at} must be a list of tool calls", param=at)
     calls = []
     for index, call in enumerate(value):
-        function: Any = call.get("function") if isinstance(call, dict) else None
-        try:
-            name, arguments = function["name"], json.loads(function["arguments"] or "{}")
-        except (TypeError, KeyError, ValueError) as error:
-            raise RequestRejected(
-                f"{at}[{index}] must have a function with a name and arguments in JSON",
-                param=f"{at}[{index}]",
-            ) from error
-        # Chat templates write the arguments as JSON themselves.
-        calls.append(
-            {
-                "id": call.get("id"),
-                "type": "function",
-                "function": {"name": name, "arguments": arguments},
-            }
-        )
+        function, call_id = None, None
+        if isinstance(call, dict):
+            function, call_id = call.get("function"), call.get("id")
+        calls.append(parse_past_call(function, call_id=call_id, at=f"{at}[{index}]"))
     return calls
 
 
-def _parse_content(
-    value: Any, *, at: str, images: list[ImageInput] | None
+def parse_past_call(function: Any, *, call_id: Any, at: str) -> dict[str, Any]:
+    """A call of the conversation, as chat templates read it: they write the arguments as JSON themselves.
+
+    :raises RequestRejected: if the function has no name, or its arguments are not JSON.
+    """
+    try:
+        name, arguments = function["name"], json.loads(function["arguments"] or "{}")
+    except (TypeError, KeyError, ValueError) as error:
+        raise RequestRejected(
+            f"{at} must have a function with a name and arguments in JSON", param=at
+        ) from error
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def parse_content(
+    value: Any,
+    *,
+    at: str,
+    images: list[ImageInput] | None,
+    part_types: Mapping[str, str] = _CHAT_PARTS,
 ) -> str | list[dict[str, str]]:
-    """A text; with images a list of parts, as chat templates of vision-language models read it."""
+    """A text; with images a list of parts, as chat templates of vision-language models read it.
+
+    :param images: to which the images are added; None where none are read.
+    :param part_types: types of parts, and whether they are ``text`` or an ``image``.
+    :raises RequestRejected: naming the part that is not read.
+    """
     if isinstance(value, str):
         return value
     if not isinstance(value, list) or not value:
         raise RequestRejected(f"{at} must be a string or a list of parts", param=at)
     parts = [
-        _parse_content_part(part, at=f"{at}[{index}]", images=images)
+        _parse_content_part(part, at=f"{at}[{index}]", images=images, part_types=part_types)
         for index, part in enumerate(value)
     ]
     if any(part["type"] == "image" for part in parts):
@@ -327,11 +383,14 @@ def _parse_content(
     return "".join(part["text"] for part in parts)
 
 
-def _parse_content_part(part: Any, *, at: str, images: list[ImageInput] | None) -> dict[str, str]:
-    kind = part.get("type") if isinstance(part, dict) else type(part).__name__
-    if kind == "text" and isinstance(part.get("text"), str):
+def _parse_content_part(
+    part: Any, *, at: str, images: list[ImageInput] | None, part_types: Mapping[str, str]
+) -> dict[str, str]:
+    kind = str(part.get("type")) if isinstance(part, dict) else type(part).__name__
+    content = part_types.get(kind) if isinstance(part, dict) else None
+    if content == "text" and isinstance(part.get("text"), str):
         return {"type": "text", "text": part["text"]}
-    if kind == "image_url" and images is not None:
+    if content == "image" and images is not None:
         images.append(image_inputs.parse_image_part(part, at=at))
         return {"type": "image"}
     raise RequestRejected(

@@ -36,22 +36,23 @@ class ImageInput:
 
 
 def parse_image_part(part: dict[str, Any], *, at: str) -> ImageInput:
-    """The image of a content part of the type ``image_url``.
+    """The image of a content part of the type ``image_url``, or ``input_image`` of responses.
 
     :raises RequestRejected: if it is not a data URL of an image, or too large.
     """
-    given = part.get("image_url")
-    url = given.get("url") if isinstance(given, dict) else None
+    given, name = part.get("image_url"), "url"
+    if part.get("type") == "input_image":
+        given, name = part, "image_url"
+    else:
+        at = f"{at}.image_url"
+    url = given.get(name) if isinstance(given, dict) else None
     if not isinstance(given, dict) or not isinstance(url, str):
-        raise RequestRejected(
-            f"{at}.image_url must be an object with a url", param=f"{at}.image_url"
-        )
+        raise RequestRejected(f"{at} must be an object with {name}", param=at)
     if given.get("detail") not in _DETAILS:
         raise RequestRejected(
-            f"{at}.image_url.detail must be auto, low or high, not {given['detail']!r}",
-            param=f"{at}.image_url.detail",
+            f"{at}.detail must be auto, low or high, not {given['detail']!r}", param=f"{at}.detail"
         )
-    at = f"{at}.image_url.url"
+    at = f"{at}.{name}"
     matched = _DATA_URL.match(url)
     if matched is None:
         raise RequestRejected(

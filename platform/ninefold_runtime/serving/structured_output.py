@@ -1,4 +1,4 @@
-"""``response_format`` as a grammar, in the Lark notation of llguidance."""
+"""``response_format`` or ``text.format`` as a grammar, in the Lark notation of llguidance."""
 
 from __future__ import annotations
 
@@ -18,28 +18,27 @@ def json_rule(name: str, schema: Mapping[str, Any]) -> str:
     return f"{name}: %json {json.dumps(compact)}\n"
 
 
-def parse_response_format(fields: Mapping[str, Any]) -> str | None:
+def parse_format(value: Any, *, param: str, schema_in: str = "") -> str | None:
     """The grammar of the answer; None for text.
 
+    :param param: name of the field.
+    :param schema_in: the object of the format in which the schema is; empty if it is in the format itself.
     :raises RequestRejected: naming the field that is wrong.
     """
-    value = fields.get("response_format")
     if value is None:
         return None
     kind = value.get("type") if isinstance(value, dict) else None
     if kind not in _TYPES:
         raise RequestRejected(
-            f"response_format.type must be one of {', '.join(_TYPES)}, not {kind!r}",
-            param="response_format",
+            f"{param}.type must be one of {', '.join(_TYPES)}, not {kind!r}", param=param
         )
     if kind == "text":
         return None
     if kind == "json_object":
         return json_rule("start", {"type": "object"})
-    described = value.get("json_schema")
+    described = value.get(schema_in) if schema_in else value
     schema = described.get("schema") if isinstance(described, dict) else None
     if not isinstance(schema, dict):
-        raise RequestRejected(
-            "response_format.json_schema.schema must be a JSON schema", param="response_format"
-        )
+        at = f"{param}.{schema_in}" if schema_in else param
+        raise RequestRejected(f"{at}.schema must be a JSON schema", param=param)
     return json_rule("start", schema)

@@ -29,6 +29,24 @@ class TokenLogprob:
     alternatives: tuple[tuple[bytes, float], ...] = ()
 
 
+def token_text(token: bytes) -> str:
+    """The token as text; one that is not whole characters as OpenAI writes it, so that texts are unique."""
+    try:
+        return token.decode()
+    except UnicodeDecodeError:
+        return "bytes:" + "".join(f"\\x{byte:02x}" for byte in token)
+
+
+def logprob_document(token: TokenLogprob) -> dict[str, Any]:
+    """The token as chats and responses have it."""
+    best = [_logprob_document(other, logprob) for other, logprob in token.alternatives]
+    return {**_logprob_document(token.token, token.logprob or 0.0), "top_logprobs": best}
+
+
+def _logprob_document(token: bytes, logprob: float) -> dict[str, Any]:
+    return {"token": token_text(token), "logprob": logprob, "bytes": list(token)}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDelta:
     """More text of the answer with that index."""

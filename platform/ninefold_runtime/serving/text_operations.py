@@ -1,4 +1,4 @@
-"""``/v1/chat/completions`` and ``/v1/completions``: from a request to the events of its generation, and back."""
+"""Chats, completions and responses: from a request to the events of its generation, and back."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import codecs
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
-from ninefold_runtime.serving import generation_requests, request_fields
+from ninefold_runtime.serving import generation_requests, request_fields, responses
 from ninefold_runtime.serving.asgi import AsgiRequest, AsgiResponse
 from ninefold_runtime.serving.generation_requests import TextRequest
 from ninefold_runtime.serving.metrics import EngineMetrics
@@ -28,11 +28,34 @@ from ninefold_runtime.serving.text_generation import (
     TextGenerator,
     TokenLogprob,
     ToolCallDelta,
+    logprob_document,
+    token_text,
 )
 
 
+class AnswerFrame(Protocol):
+    """The form of one answer, whole or in parts."""
+
+    #: Data of the event that ends a stream; empty if the last chunk ends it.
+    end_marker: bytes
+
+    def first_chunks(self) -> list[dict[str, Any]]: ...
+
+    def chunks(self, event: Event) -> list[dict[str, Any]]:
+        """The parts of a streamed answer that one event makes."""
+
+    def failure(self, rejected: RequestRejected) -> dict[str, Any]:
+        """The last part of a stream that has begun and cannot go on."""
+
+    def collect(self, event: Event) -> None:
+        """Add the event to the whole answer."""
+
+    def body(self, finished: GenerationFinished) -> dict[str, Any]:
+        """The whole answer."""
+
+
 class TextOperations:
-    """Chat and completions of one model."""
+    """Chat, completions and responses of one model."""
 
     def __init__(self, generator: TextGenerator, *, context: OperationContext) -> None:
         self._generator = generator
@@ -41,7 +64,11 @@ class TextOperations:
         self._decoding_images = asyncio.Lock()
 
     def routes(self) -> Mapping[str, Operation]:
-        return {"/v1/chat/completions": self.chat, "/v1/completions": self.complete}
+        return {
+            "/v1/chat/completions": self.chat,
+            "/v1/completions": self.complete,
+            "/v1/responses": self.respond,
+        }
 
     async def chat(self, request: AsgiRequest, response: AsgiResponse) -> None:
         wanted = generation_requests.parse_chat_request(await request.body())
@@ -51,13 +78,18 @@ class TextOperations:
         wanted = generation_requests.parse_completion_request(await request.body())
         await self._answer(wanted, request, response, frame=_CompletionFrame)
 
+    async def respond(self, request: AsgiRequest, response: AsgiResponse) -> None:
+        wanted, returned = responses.parse_response_request(await request.body())
+        frame = partial(responses.ResponseFrame, returned=returned)
+        await self._answer(wanted, request, response, frame=frame)
+
     async def _answer(
         self,
         wanted: TextRequest,
         request: AsgiRequest,
         response: AsgiResponse,
         *,
-        frame: type[_ResponseFrame],
+        frame: Callable[[TextRequest], AnswerFrame],
     ) -> None:
         self._context.check_model(wanted.model)
         generation = await self._generation_request(wanted)
@@ -68,7 +100,7 @@ class TextOperations:
         )
         async with aclosing(events):
             measured = _measure(events, metrics=self._context.metrics, began_at=began_at)
-            answer = frame(model=wanted.model, wanted=wanted)
+            answer = frame(wanted)
             if wanted.stream:
                 await _stream_response(measured, answer, response)
             else:
@@ -77,21 +109,25 @@ class TextOperations:
     async def _generation_request(self, wanted: TextRequest) -> GenerationRequest:
         """:raises RequestRejected: if a prompt is too long, or its template or the grammar is refused."""
         if wanted.grammar is not None:
-            param = "tools" if wanted.tools is not None else "response_format"
+            param = "tools" if wanted.tools is not None else wanted.format_field
             self._generator.check_grammar(wanted.grammar, param=param)
         image_tensors: Mapping[str, Any] = {}
-        if wanted.images:
-            prompt, image_tensors = await self._encode_images(wanted)
-            prompts = [prompt]
-        else:
-            prompts = self._encode_prompts(wanted)
+        try:
+            if wanted.images:
+                prompt, image_tensors = await self._encode_images(wanted)
+                prompts = [prompt]
+            else:
+                prompts = self._encode_prompts(wanted)
+        except RequestRejected as rejected:
+            # The generator does not know in which field the messages were.
+            if rejected.param == "messages":
+                rejected.param = wanted.prompt_field
+            raise
         context = self._generator.context_length
         for prompt in prompts:
             if len(prompt) >= context:
                 raise generation_requests.context_length_exceeded_error(
-                    tokens=len(prompt),
-                    context=context,
-                    param="prompt" if wanted.messages is None else "messages",
+                    tokens=len(prompt), context=context, param=wanted.prompt_field
                 )
         return GenerationRequest(
             prompts=prompts,
@@ -148,29 +184,31 @@ async def _measure(
 
 
 async def _stream_response(
-    events: AsyncIterator[Event], answer: _ResponseFrame, response: AsgiResponse
+    events: AsyncIterator[Event], answer: AnswerFrame, response: AsgiResponse
 ) -> None:
-    for chunk in answer.first_chunks():
-        await response.event(chunk)
+    async def send(chunks: Iterable[dict[str, Any]]) -> None:
+        for chunk in chunks:
+            await response.event(chunk, name=chunk.get("type", ""))
+
+    await send(answer.first_chunks())
     try:
         async for event in events:
-            for chunk in answer.chunks(event):
-                await response.event(chunk)
+            await send(answer.chunks(event))
     except RequestRejected as rejected:
         # The stream has begun: the error can only be its last event.
-        await response.event(rejected.body())
+        await send([answer.failure(rejected)])
     except asyncio.CancelledError:
         # By uvicorn, at the end of the shutdown time. A client that does not read must not delay it.
         with suppress(TimeoutError):
             async with asyncio.timeout(0):
-                await response.event(request_fields.shutting_down_error().body())
-                await response.end()
+                await send([answer.failure(request_fields.shutting_down_error())])
+                await response.end(marker=answer.end_marker)
         return
-    await response.end()
+    await response.end(marker=answer.end_marker)
 
 
 async def _collect_response(
-    events: AsyncIterator[Event], answer: _ResponseFrame, response: AsgiResponse
+    events: AsyncIterator[Event], answer: AnswerFrame, response: AsgiResponse
 ) -> None:
     async for event in events:
         answer.collect(event)
@@ -189,18 +227,19 @@ class _CollectedChoice:
     reason: str | None = None
 
 
-class _ResponseFrame:
-    """The form of one response, whole or in parts."""
+class _ChoicesFrame:
+    """An answer with choices."""
 
+    end_marker = b"[DONE]"
     prefix: str
     kind: str
     chunk_kind: str
 
-    def __init__(self, *, model: str, wanted: TextRequest) -> None:
+    def __init__(self, wanted: TextRequest) -> None:
         self._frame = {
             "id": self.prefix + uuid.uuid4().hex,
             "created": int(time.time()),
-            "model": model,
+            "model": wanted.model,
         }
         self._wanted = wanted
         self._choices: defaultdict[int, _CollectedChoice] = defaultdict(_CollectedChoice)
@@ -219,7 +258,6 @@ class _ResponseFrame:
             (choice.reasoning if event.is_reasoning else choice.text).append(event.text)
 
     def body(self, finished: GenerationFinished) -> dict[str, Any]:
-        """The whole response."""
         choices = [
             {
                 "index": index,
@@ -237,7 +275,6 @@ class _ResponseFrame:
         }
 
     def chunks(self, event: Event) -> list[dict[str, Any]]:
-        """The parts of a streamed response that one event makes."""
         if isinstance(event, GenerationFinished):
             if not self._wanted.include_usage:
                 return []
@@ -261,6 +298,9 @@ class _ResponseFrame:
     def first_chunks(self) -> list[dict[str, Any]]:
         return []
 
+    def failure(self, rejected: RequestRejected) -> dict[str, Any]:
+        return rejected.body()
+
     def content(self, choice: _CollectedChoice) -> dict[str, Any]:
         raise NotImplementedError
 
@@ -271,13 +311,13 @@ class _ResponseFrame:
         raise NotImplementedError
 
 
-class _ChatFrame(_ResponseFrame):
+class _ChatFrame(_ChoicesFrame):
     prefix = "chatcmpl-"
     kind = "chat.completion"
     chunk_kind = "chat.completion.chunk"
 
-    def __init__(self, *, model: str, wanted: TextRequest) -> None:
-        super().__init__(model=model, wanted=wanted)
+    def __init__(self, wanted: TextRequest) -> None:
+        super().__init__(wanted)
         self._calls: defaultdict[int, int] = defaultdict(int)
 
     def first_chunks(self) -> list[dict[str, Any]]:
@@ -319,24 +359,15 @@ class _ChatFrame(_ResponseFrame):
     def logprobs(self, _index: int, tokens: Sequence[TokenLogprob]) -> dict[str, Any] | None:
         if self._wanted.logprobs is None:
             return None
-        content = [
-            {
-                **_logprob_document(token.token, token.logprob or 0.0),
-                "top_logprobs": [
-                    _logprob_document(other, logprob) for other, logprob in token.alternatives
-                ],
-            }
-            for token in tokens
-        ]
-        return {"content": content, "refusal": None}
+        return {"content": [logprob_document(token) for token in tokens], "refusal": None}
 
 
-class _CompletionFrame(_ResponseFrame):
+class _CompletionFrame(_ChoicesFrame):
     prefix = "cmpl-"
     kind = chunk_kind = "text_completion"
 
-    def __init__(self, *, model: str, wanted: TextRequest) -> None:
-        super().__init__(model=model, wanted=wanted)
+    def __init__(self, wanted: TextRequest) -> None:
+        super().__init__(wanted)
         self._offsets: defaultdict[int, _TextOffset] = defaultdict(_TextOffset)
 
     def content(self, choice: _CollectedChoice) -> dict[str, Any]:
@@ -350,12 +381,12 @@ class _CompletionFrame(_ResponseFrame):
             return None
         offset = self._offsets[index]
         return {
-            "tokens": [_token_text(token.token) for token in tokens],
+            "tokens": [token_text(token.token) for token in tokens],
             "token_logprobs": [token.logprob for token in tokens],
             "top_logprobs": [
                 None
                 if token.logprob is None
-                else {_token_text(other): logprob for other, logprob in token.alternatives}
+                else {token_text(other): logprob for other, logprob in token.alternatives}
                 for token in tokens
             ],
             "text_offset": [offset.push(token.token) for token in tokens],
@@ -373,22 +404,6 @@ class _TextOffset:
         begin = self._length
         self._length += len(self._decoder.decode(token))
         return begin
-
-
-def _token_text(token: bytes) -> str:
-    """The token as text; one that is not whole characters as OpenAI writes it, so that texts are unique."""
-    try:
-        return token.decode()
-    except UnicodeDecodeError:
-        return "bytes:" + "".join(f"\\x{byte:02x}" for byte in token)
-
-
-def _logprob_document(token: bytes, logprob: float) -> dict[str, Any]:
-    return {
-        "token": _token_text(token),
-        "logprob": logprob,
-        "bytes": list(token),
-    }
 
 
 def _tool_call_document(event: ToolCallDelta) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from ninefold_runtime.serving.request_fields import RequestRejected, parse_boole
 from ninefold_runtime.serving.structured_output import json_rule
 
 _MOST_TOOLS = 128
+_FUNCTION_FIELDS = ("name", "description", "parameters")
 
 
 class ToolChoice(StrEnum):
@@ -75,15 +76,18 @@ class ToolUse:
         )
 
 
-def parse_tool_use(fields: Mapping[str, Any]) -> ToolUse | None:
+def parse_tool_use(fields: Mapping[str, Any], *, is_flat: bool = False) -> ToolUse | None:
     """The tools of a request; None without any, or if ``tool_choice`` is ``none``.
 
+    :param is_flat: a function's fields are those of its tool, as responses have it, rather than in ``function``.
     :raises RequestRejected: naming the field that is wrong.
     """
     value = fields.get("tools") or []
     if not isinstance(value, list) or len(value) > _MOST_TOOLS:
         raise RequestRejected(f"tools must be a list of at most {_MOST_TOOLS} tools", param="tools")
-    tools = tuple(_parse_tool(tool, at=f"tools[{index}]") for index, tool in enumerate(value))
+    tools = tuple(
+        _parse_tool(tool, at=f"tools[{index}]", is_flat=is_flat) for index, tool in enumerate(value)
+    )
     choice = fields.get("tool_choice")
     if choice is None:
         choice = "auto"
@@ -94,36 +98,49 @@ def parse_tool_use(fields: Mapping[str, Any]) -> ToolUse | None:
     parallel = parse_boolean(fields, "parallel_tool_calls", default=True)
     if choice in (ToolChoice.AUTO, ToolChoice.REQUIRED):
         return ToolUse(definitions=tools, choice=ToolChoice(choice), parallel=parallel)
-    named = _find_named(choice, tools)
+    named = _find_named(choice, tools, is_flat=is_flat)
     return ToolUse(definitions=(named,), choice=ToolChoice.NAMED, parallel=False)
 
 
-def _find_named(choice: Any, tools: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    function = choice.get("function") if isinstance(choice, dict) else None
+def _find_named(
+    choice: Any, tools: Sequence[Mapping[str, Any]], *, is_flat: bool
+) -> Mapping[str, Any]:
+    function = None
+    if isinstance(choice, dict) and choice.get("type", "function") == "function":
+        function = choice if is_flat else choice.get("function")
     name = function.get("name") if isinstance(function, dict) else None
     for tool in tools:
         if name is not None and tool["function"]["name"] == name:
             return tool
+    form = '"name": one of the tools' if is_flat else '"function": {"name": one of the tools}'
     raise RequestRejected(
-        'tool_choice must be "none", "auto", "required" or '
-        '{"type": "function", "function": {"name": one of the tools}}',
+        f'tool_choice must be "none", "auto", "required" or {{"type": "function", {form}}}',
         param="tool_choice",
     )
 
 
-def _parse_tool(value: Any, *, at: str) -> Mapping[str, Any]:
-    function = value.get("function") if isinstance(value, dict) else None
-    if not isinstance(function, dict) or value.get("type") != "function":
-        raise RequestRejected(f'{at} must be {{"type": "function", "function": {{…}}}}', param=at)
+def _parse_tool(value: Any, *, at: str, is_flat: bool) -> Mapping[str, Any]:
+    kind = value.get("type") if isinstance(value, dict) else None
+    if is_flat and kind not in (None, "function"):
+        raise RequestRejected(
+            f"{at} is a tool of the type {kind!r}; this server runs no tools, and accepts functions only",
+            param=at,
+            code="unsupported_parameter",
+        )
+    function = None
+    if isinstance(value, dict):
+        # Chat templates get what the same function has in a chat.
+        own = {name: value[name] for name in _FUNCTION_FIELDS if value.get(name) is not None}
+        function = own if is_flat else value.get("function")
+    if not isinstance(function, dict) or kind != "function":
+        form = '"name": …, "parameters": {…}' if is_flat else '"function": {…}'
+        raise RequestRejected(f'{at} must be {{"type": "function", {form}}}', param=at)
+    at = at if is_flat else f"{at}.function"
     name = function.get("name")
     if not isinstance(name, str) or not name:
-        raise RequestRejected(
-            f"{at}.function.name must be a non-empty string", param=f"{at}.function.name"
-        )
+        raise RequestRejected(f"{at}.name must be a non-empty string", param=f"{at}.name")
     if not isinstance(function.get("parameters") or {}, dict):
-        raise RequestRejected(
-            f"{at}.function.parameters must be a JSON schema", param=f"{at}.function.parameters"
-        )
+        raise RequestRejected(f"{at}.parameters must be a JSON schema", param=f"{at}.parameters")
     return {"type": "function", "function": function}
 
 

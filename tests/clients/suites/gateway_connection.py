@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 from pathlib import Path
@@ -17,13 +18,18 @@ KEY: str = _GIVEN["key"]
 EXPECTED: dict[str, Any] = _GIVEN["expected"]
 #: A file of audio.
 TONE = Path(_GIVEN["tone"])
+#: What the engine of ``ANY`` answers as speech.
+SOUND = base64.b64decode(_GIVEN["sound"])
+#: Where a suite leaves the image that it got, whose pixels the test compares.
+IMAGE = Path(_GIVEN["image"])
 #: Seconds that a client waits for an answer; generous, for busy machines.
 WITHIN = 300.0
 
 #: Routes: one for each kind of model on the product's own server, and one with all operations, whose engine
 #: answers ``hello``.
-TEXT, EMBEDDING, RERANKING, TRANSCRIPTION, IMAGES, ANY = (
+TEXT, VISION, EMBEDDING, RERANKING, TRANSCRIPTION, IMAGES, ANY = (
     "text",
+    "vision",
     "embedding",
     "reranking",
     "transcription",

@@ -1,4 +1,8 @@
-"""LangChain (``langchain-openai``): chat, tools, structured output and embeddings."""
+"""LangChain (``langchain-openai``): chat, tools, images, structured output, completions, embeddings, responses.
+
+Its official packages have no call for the other operations: ``langchain-openai`` has models of chat, of
+completions and of embeddings. Generated images are a tool there, which the server of ``responses`` runs itself.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +18,13 @@ from langchain_openai import ChatOpenAI, OpenAI, OpenAIEmbeddings
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from tests.clients.suites.gateway_connection import (
-    ANY,
     BASE_URL,
     EMBEDDING,
     EXPECTED,
     KEY,
     ORDER_SCHEMA,
     TEXT,
+    VISION,
     WITHIN,
     assert_order,
 )
@@ -81,6 +85,7 @@ def test_a_tool_is_called_and_its_result_is_read() -> None:
     called = model.invoke(QUESTION)
     (call,) = called.tool_calls
     assert (call["name"], call["args"]) == ("get_weather", {"city": "西宁"})
+    assert called.content == KNOWN["answer"].partition("\n")[0]
     streamed: Any = None
     for chunk in model.stream(QUESTION):
         streamed = chunk if streamed is None else streamed + chunk
@@ -91,6 +96,16 @@ def test_a_tool_is_called_and_its_result_is_read() -> None:
     answer = chat(temperature=0, max_tokens=4).bind_tools(KNOWN["tools"]).invoke(conversation)
     assert answer.usage_metadata is not None
     assert answer.usage_metadata["input_tokens"] > 0
+
+
+def test_images_are_read() -> None:
+    known = EXPECTED["vision"]
+    model = chat(model=VISION, temperature=0, max_tokens=8)
+    for colour, url in known["images"].items():
+        # As the model learnt it: first the image.
+        image = {"type": "image", "base64": url.partition(",")[2], "mime_type": "image/png"}
+        question = HumanMessage([image, {"type": "text", "text": known["question"]}])
+        assert model.invoke([question]).content == colour
 
 
 def test_completions() -> None:
@@ -167,16 +182,37 @@ def test_embeddings() -> None:
         check_embedding_ctx_length=False,
     )
     known = EXPECTED["embedding"]
-    for found, wanted in zip(model.embed_documents(known["texts"]), known["vectors"], strict=True):
-        assert all(map(lambda a, b: math.isclose(a, b, abs_tol=1e-5), found, wanted))
-    assert len(model.embed_query(known["texts"][0])) == len(known["vectors"][0])
+    found = [*model.embed_documents(known["texts"]), model.embed_query(known["texts"][0])]
+    for one, wanted in zip(found, [*known["vectors"], known["vectors"][0]], strict=True):
+        assert all(map(lambda a, b: math.isclose(a, b, abs_tol=1e-5), one, wanted))
 
 
 def test_responses() -> None:
-    model = chat(model=ANY, use_responses_api=True)
-    answer = model.invoke("hi")
-    assert answer.text == "hello"
-    assert "".join(chunk.text for chunk in model.stream("hi")) == "hello"
+    model = chat(temperature=0, use_responses_api=True)
+    with_tools = model.bind_tools(KNOWN["tools"])
+    called = with_tools.invoke(QUESTION)
+    (call,) = called.tool_calls
+    assert called.text == KNOWN["answer"].partition("\n")[0]
+    assert (call["name"], call["args"]) == ("get_weather", {"city": "西宁"})
+    streamed: Any = None
+    for chunk in with_tools.stream(QUESTION):
+        streamed = chunk if streamed is None else streamed + chunk
+    assert streamed.text == called.text
+    assert [each["args"] for each in streamed.tool_calls] == [call["args"]]
+    assert streamed.usage_metadata == called.usage_metadata
+    # The same conversation as a chat has the same answer.
+    conversation = [*QUESTION, called, ToolMessage("sunny", tool_call_id=call["id"])]
+    answers = [
+        chat(temperature=0, max_tokens=8, use_responses_api=of_responses)
+        .bind_tools(KNOWN["tools"])
+        .invoke(conversation)
+        for of_responses in (True, False)
+    ]
+    assert answers[0].text == answers[1].text
+    counts = [(each.usage_metadata or {}).get("input_tokens") for each in answers]
+    assert counts[0] == counts[1]
+    parsed = chat(temperature=1.5, use_responses_api=True).with_structured_output(Order)
+    assert isinstance(parsed.invoke("an order"), Order)
 
 
 def test_errors_are_those_of_the_official_client() -> None:

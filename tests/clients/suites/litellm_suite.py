@@ -1,7 +1,12 @@
-"""``litellm``: every operation that it has, as the provider ``openai`` or ``hosted_vllm``."""
+"""``litellm``: every operation that it has, as the provider ``openai``, ``hosted_vllm`` or ``anthropic``.
+
+It has no call for ``translations``, and one for ``videos`` only as jobs, which the gateway does not serve.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import json
 import math
 import os
@@ -18,14 +23,17 @@ from tests.clients.suites.gateway_connection import (
     BASE_URL,
     EMBEDDING,
     EXPECTED,
+    IMAGE,
     IMAGES,
     KEY,
     ORDER_SCHEMA,
     RERANKING,
+    SOUND,
     TEXT,
     TONE,
     TRANSCRIPTION,
     URL,
+    VISION,
     WITHIN,
     assert_order,
 )
@@ -55,6 +63,25 @@ def test_completion_and_stream() -> None:
     text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
     assert text == whole.choices[0].message.content
     assert chunks[-1].usage.completion_tokens == 8
+    again = asyncio.run(litellm.acompletion(**asked))
+    assert again.choices[0].message.content == text
+
+
+def test_images_are_read() -> None:
+    known = EXPECTED["vision"]
+    for colour, url in known["images"].items():
+        # As the model learnt it: first the image.
+        parts = [
+            {"type": "image_url", "image_url": {"url": url}},
+            {"type": "text", "text": known["question"]},
+        ]
+        answer = litellm.completion(
+            **of(VISION),
+            messages=[{"role": "user", "content": parts}],
+            temperature=0,
+            max_tokens=8,
+        )
+        assert answer.choices[0].message.content == colour
 
 
 def test_text_completion() -> None:
@@ -76,6 +103,9 @@ def test_choices_a_stop_probabilities_and_the_prompt() -> None:
     assert (stopped.text, stopped.finish_reason) == (whole[: whole.index(whole[2:])], "stop")
     (echoed,) = litellm.text_completion(**asked, max_tokens=2, echo=True, logprobs=1).choices
     assert echoed.text.startswith(KNOWN["prompt"])
+    scored = echoed.logprobs.token_logprobs[1:]
+    for one, wanted in zip(scored, KNOWN["logprobs"], strict=False):
+        assert math.isclose(one, wanted, abs_tol=1e-4)
 
 
 def test_a_tool_is_called_and_its_result_is_read() -> None:
@@ -84,6 +114,7 @@ def test_a_tool_is_called_and_its_result_is_read() -> None:
     (call,) = message.tool_calls
     assert call.function.name == "get_weather"
     assert json.loads(call.function.arguments) == {"city": "西宁"}
+    assert message.content == KNOWN["answer"].partition("\n")[0]
     chunks = list(litellm.completion(**asked, messages=KNOWN["messages"], stream=True))
     rebuilt: Any = litellm.stream_chunk_builder(chunks)
     (streamed,) = rebuilt.choices[0].message.tool_calls
@@ -147,26 +178,70 @@ def test_rerank() -> None:
 
 
 def test_image_generation() -> None:
-    answer = litellm.image_generation(**of(IMAGES), prompt="a red cube", n=2, size="32x48")
-    assert [bool(each.b64_json) for each in answer.data] == [True, True]
+    answer = litellm.image_generation(
+        **of(IMAGES),
+        prompt=EXPECTED["images"]["prompt"],
+        n=2,
+        size="32x48",
+        extra_body={"seed": 5},
+    )
+    first, second = (base64.b64decode(each.b64_json) for each in answer.data)
+    assert first != second
+    IMAGE.write_bytes(first)
 
 
 def test_transcription() -> None:
     with TONE.open("rb") as file:
         answer: Any = litellm.transcription(**of(TRANSCRIPTION), file=file, language="en")
     assert answer.text == EXPECTED["transcription"]["text"]
+    with TONE.open("rb") as file:
+        verbose: Any = litellm.transcription(
+            **of(TRANSCRIPTION), file=file, response_format="verbose_json"
+        )
+    assert (verbose.text, verbose.duration) == (answer.text, 2.0)
 
 
 def test_speech() -> None:
     answer: Any = litellm.speech(**of(ANY), input="hello", voice="alloy")
-    assert len(answer.content) > 1000
+    assert answer.content == SOUND
 
 
 def test_responses() -> None:
-    answer: Any = litellm.responses(**of(ANY), input="hi")
-    assert answer.output[0].content[0].text == "hello"
-    kinds = [event.type for event in litellm.responses(**of(ANY), input="hi", stream=True)]
-    assert kinds[-1] == "response.completed"
+    (tool,) = KNOWN["tools"]
+    asked: dict[str, Any] = {
+        **of(TEXT),
+        "input": KNOWN["messages"],
+        "tools": [{"type": "function", **tool["function"]}],
+        "temperature": 0,
+    }
+    answer: Any = litellm.responses(**asked)
+    message, call = answer.output
+    text = KNOWN["answer"].partition("\n")[0]
+    assert message.content[0].text == text
+    assert (call.name, json.loads(call.arguments)) == ("get_weather", {"city": "西宁"})
+    events = list(litellm.responses(**asked, stream=True))
+    deltas = [event.delta for event in events if event.type == "response.output_text.delta"]
+    assert "".join(deltas) == text
+    assert events[-1].type == "response.completed"
+    assert events[-1].response.usage.total_tokens == answer.usage.total_tokens
+
+
+def test_messages_and_the_count_of_their_tokens() -> None:
+    asked: dict[str, Any] = {
+        "model": f"anthropic/{ANY}",
+        "api_base": URL,
+        "api_key": KEY,
+        "messages": [{"role": "user", "content": "hi"}],
+    }
+    answer: Any = asyncio.run(litellm.anthropic.messages.acreate(**asked, max_tokens=16))
+    assert [part["text"] for part in answer["content"]] == ["hello"]
+    assert answer["usage"]["output_tokens"] == 4
+    # Streams of the method above need the packages of litellm's proxy.
+    chunks = list(litellm.completion(**asked, max_tokens=16, stream=True))
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "hello"
+    counted = asyncio.run(litellm.acount_tokens(**asked))
+    # Otherwise it has estimated them itself.
+    assert (counted.total_tokens, counted.tokenizer_type) == (9, "anthropic_api")
 
 
 def test_errors() -> None:

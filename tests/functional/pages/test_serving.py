@@ -81,6 +81,7 @@ def test_the_examples_name_the_gateway_and_the_deployment(
     settings.NINEFOLD_GATEWAY_URL = "https://models.example"
     text = browser.get(f"/deployments/{filled.ready.uid}").text
     assert "curl https://models.example/v1/chat/completions" in text
+    assert "<dt>Operations</dt><dd>chat, completions, responses</dd>" in text
     assert "parcels" in text
 
 

@@ -10,6 +10,7 @@ import pytest
 from django.db import IntegrityError
 
 from apps.accounts.models import AuditEntry
+from apps.models.models import ModelVersion
 from apps.serving import selectors
 from apps.serving.models import (
     ApiKey,
@@ -21,6 +22,7 @@ from apps.serving.models import (
 )
 from apps.serving.services import gateways
 from controlplane.adapters.engines.sglang import SglangEngine
+from controlplane.adapters.engines.transformers.engine import TransformersEngine
 from controlplane.adapters.engines.vllm import VllmEngine
 from controlplane.ports import adapter_registry
 from controlplane.ports.engines import Engine
@@ -177,6 +179,21 @@ def test_route_without_ready_replica_has_no_endpoints(company: Company) -> None:
     assert (route["name"], route["team"]) == ("parser", company.team.uid)
     assert route["context_length"] == 512
     assert [backend["endpoints"] for backend in route["backends"]] == [[]]
+
+
+def test_route_offers_the_operations_of_its_engine(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(company)
+    engines: dict[str, Engine] = {"transformers": TransformersEngine()}
+    monkeypatch.setattr(adapter_registry, "engine_by_name", engines.__getitem__)
+    monkeypatch.setattr(adapter_registry, "engine_names", lambda: tuple(engines))
+    Revision.objects.update(engine="transformers")
+    ModelVersion.objects.update(architecture="Qwen2ForCausalLM")
+
+    (route,) = body_of(publish(company))["routes"]
+
+    assert route["operations"] == ["chat", "completions", "responses"]
 
 
 def test_snapshot_names_parameters_that_a_ready_replica_ignores(

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
+from openai.types.responses import Response, ResponseStreamEvent
+from pydantic import TypeAdapter
 
 from ninefold_runtime.serving.app import EngineApp
 from ninefold_runtime.serving.generation_requests import Message
@@ -33,6 +35,7 @@ KEY = "engine-key"
 STOP = ChoiceFinished(reason="stop")
 DONE = GenerationFinished(prompt_tokens=3, completion_tokens=2)
 FAILURE = RuntimeError("the card fell off the bus")
+STREAM_EVENTS: TypeAdapter[ResponseStreamEvent] = TypeAdapter(ResponseStreamEvent)
 
 
 class ScriptedGenerator:
@@ -87,6 +90,15 @@ class ScriptedGenerator:
             self.was_cancelled.set()
 
 
+class UntalkativeGenerator(ScriptedGenerator):
+    """A model without a chat template."""
+
+    def encode_chat(
+        self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]]
+    ) -> list[int]:
+        raise RequestRejected("no chat template", param="messages")
+
+
 class Client:
     """One request, spoken in ASGI."""
 
@@ -132,6 +144,17 @@ class Client:
         assert all(line.startswith("data: ") for line in lines)
         assert lines[-1] == "data: [DONE]"
         return [json.loads(line.removeprefix("data: ")) for line in lines[:-1]]
+
+    def response_events(self) -> list[Any]:
+        """The events of a response, each as the official type of that name."""
+        found = []
+        for number, block in enumerate(self.body().decode().removesuffix("\n\n").split("\n\n")):
+            name, data = block.split("\n")
+            event = STREAM_EVENTS.validate_json(data.removeprefix("data: "))
+            assert name == f"event: {event.type}"
+            assert event.sequence_number == number
+            found.append(event)
+        return found
 
 
 def chat(**changes: Any) -> dict[str, Any]:
@@ -430,5 +453,142 @@ def test_what_a_request_asks_for_reaches_the_generator() -> None:
             await client.call("POST", "/v1/chat/completions", chat(response_format=schema)) == 400
         )
         assert client.json()["error"]["param"] == "response_format"
+
+    run(scenario)
+
+
+def responses(**changes: Any) -> dict[str, Any]:
+    return {"model": "parser", "input": "abc"} | changes
+
+
+#: Types of the events of one item with text.
+TEXT_ITEM = (
+    "response.output_item.added", "response.content_part.added", "response.output_text.delta",
+    "response.output_text.done", "response.content_part.done", "response.output_item.done",
+)  # fmt: skip
+CALL_ITEM = (
+    "response.output_item.added", "response.function_call_arguments.delta",
+    "response.function_call_arguments.done", "response.output_item.done",
+)  # fmt: skip
+
+
+def test_a_response_has_the_official_shape_whole_and_in_events() -> None:
+    async def scenario() -> None:
+        events = (
+            TextDelta(text="hm", is_reasoning=True),
+            TextDelta(text="Look"),
+            TextDelta(text="ing."),
+            CALL,
+            CALL,
+            ChoiceFinished(reason="tool_calls"),
+            DONE,
+        )
+        tool = {"type": "function", "name": "get_weather", "parameters": {"type": "object"}}
+        body = responses(
+            tools=[tool],
+            metadata={"run": "7"},
+            store=True,
+            user="u",
+            max_output_tokens=9,
+            reasoning={"effort": "low"},
+            include=["reasoning.encrypted_content"],
+        )
+        whole = Client(ScriptedGenerator(*events))
+        assert await whole.call("POST", "/v1/responses", body) == 200
+        answer = Response.model_validate(whole.json())
+        kinds = ["reasoning", "message", "function_call", "function_call"]
+        assert [item.type for item in answer.output] == kinds
+        assert answer.output_text == "Looking."
+        assert (answer.status, answer.model, answer.max_output_tokens) == ("completed", "parser", 9)
+        assert (answer.metadata, answer.user) == ({"run": "7"}, "u")
+        assert answer.usage is not None
+        assert (answer.usage.input_tokens, answer.usage.output_tokens) == (3, 2)
+        assert whole.json()["store"] is False
+        call = whole.json()["output"][2]
+        assert (call["name"], call["arguments"]) == ("get_weather", '{"city":"西宁"}')
+        assert len({item["id"] for item in whole.json()["output"]}) == 4
+
+        streamed = Client(ScriptedGenerator(*events))
+        assert await streamed.call("POST", "/v1/responses", body | {"stream": True}) == 200
+        found = streamed.response_events()
+        reasoning = [kind.replace("output_text", "reasoning_text") for kind in TEXT_ITEM]
+        text = [*TEXT_ITEM[:3], *TEXT_ITEM[2:]]
+        assert [event.type for event in found] == [
+            "response.created", "response.in_progress", *reasoning, *text, *CALL_ITEM, *CALL_ITEM,
+            "response.completed",
+        ]  # fmt: skip
+        assert [event.output_index for event in found if "output_item" in event.type] == [
+            0, 0, 1, 1, 2, 2, 3, 3,
+        ]  # fmt: skip
+        final = found[-1].response
+        done = [event.item for event in found if event.type == "response.output_item.done"]
+        assert final.output == done
+        unlike = {"id", "call_id", "created_at"}
+        assert _without(final.to_dict(), unlike) == _without(answer.to_dict(), unlike)
+
+    run(scenario)
+
+
+def _without(value: Any, names: set[str]) -> Any:
+    if isinstance(value, dict):
+        return {name: _without(each, names) for name, each in value.items() if name not in names}
+    return [_without(each, names) for each in value] if isinstance(value, list) else value
+
+
+def test_a_response_that_reaches_its_limit_is_incomplete() -> None:
+    async def scenario() -> None:
+        token = TokenLogprob(token=b"a", logprob=-0.5, alternatives=((b"a", -0.5), (b"b", -1.0)))
+        cut = ChoiceFinished(reason="length", logprobs=(token,))
+        body = responses(top_logprobs=2, include=["message.output_text.logprobs"], stream=True)
+        client = Client(ScriptedGenerator(TextDelta(text="a", logprobs=(token,)), cut, DONE))
+        await client.call("POST", "/v1/responses", body)
+        events = client.response_events()
+        assert [event.type for event in events[2:]] == [*TEXT_ITEM, "response.incomplete"]
+        assert (events[3].part.logprobs, len(events[4].logprobs)) == ([], 1)
+        final = events[-1].response
+        assert (final.status, final.incomplete_details.reason) == (
+            "incomplete",
+            "max_output_tokens",
+        )
+        assert final.output[0].status == "incomplete"
+        scored = final.output[0].content[0].logprobs
+        assert [(one.token, one.logprob, len(one.top_logprobs)) for one in scored] == [
+            ("a", -0.5, 2)
+        ] * 2
+        # Without text it has an empty message.
+        empty = Client(ScriptedGenerator(STOP, DONE))
+        await empty.call("POST", "/v1/responses", responses())
+        answer = Response.model_validate(empty.json())
+        assert (answer.output_text, len(answer.output)) == ("", 1)
+
+    run(scenario)
+
+
+def test_a_response_that_fails_in_its_stream_ends_with_the_error() -> None:
+    async def scenario() -> None:
+        client = Client(ScriptedGenerator(TextDelta(text="x"), FAILURE))
+        await client.call("POST", "/v1/responses", responses(stream=True))
+        final = client.response_events()[-1]
+        assert final.type == "response.failed"
+        assert (final.response.status, final.response.error.message) == (
+            "failed",
+            "inference failed: RuntimeError",
+        )
+        whole = Client(ScriptedGenerator(FAILURE))
+        assert await whole.call("POST", "/v1/responses", responses()) == 500
+        long = Client(ScriptedGenerator(STOP, DONE))
+        assert await long.call("POST", "/v1/responses", responses(input="a" * 16)) == 400
+        error = long.json()["error"]
+        assert (error["param"], error["code"]) == ("input", "context_length_exceeded")
+        untalkative = Client(UntalkativeGenerator(STOP, DONE))
+        assert await untalkative.call("POST", "/v1/responses", responses()) == 400
+        assert untalkative.json()["error"]["param"] == "input"
+        for text, param in (
+            ({"format": {"type": "json_schema", "schema": {"unsupported": 1}}}, "text.format"),
+            ({"format": {"type": "json_schema"}}, "text.format"),
+        ):
+            refused = Client(ScriptedGenerator(STOP, DONE))
+            assert await refused.call("POST", "/v1/responses", responses(text=text)) == 400
+            assert refused.json()["error"]["param"] == param
 
     run(scenario)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,6 +15,7 @@ from openai.types import (
 from openai.types import embedding_create_params, image_generate_params
 from openai.types.audio import transcription_create_params
 from openai.types.chat import completion_create_params as chat_parameters
+from openai.types.responses import response_create_params as response_parameters
 
 from ninefold_runtime.serving import (
     embeddings,
@@ -21,6 +23,7 @@ from ninefold_runtime.serving import (
     image_inputs,
     images,
     reranking,
+    responses,
     transcriptions,
 )
 from ninefold_runtime.serving.request_fields import RequestRejected
@@ -129,6 +132,11 @@ REFUSED_PARAMETERS: Mapping[Any, tuple[Callable[[dict[str, Any]], object], set[s
         lambda fields: generation_requests.parse_completion_request(json.dumps(fields).encode()),
         set(),
     ),
+    # Those that need something stored are refused with the reason; so is a wrong value of each of the others.
+    response_parameters.ResponseCreateParamsBase: (
+        lambda fields: responses.parse_response_request(json.dumps(fields).encode()),
+        set(),
+    ),
     embedding_create_params.EmbeddingCreateParams: (
         lambda fields: embeddings.parse_embedding_request(json.dumps(fields).encode()),
         set(),
@@ -203,6 +211,7 @@ def test_a_value_that_is_not_supported_is_refused_with_those_that_are() -> None:
         ("temperature", "hot"),
         ("top_p", 1.5),
         ("max_tokens", 0),
+        ("max_completion_tokens", 0),
         ("max_tokens", 1.5),
         ("max_tokens", True),
         ("seed", "x"),
@@ -345,6 +354,175 @@ def test_past_calls_reach_the_template_as_objects() -> None:
     assert request.messages[1]["content"] == ""
     assert request.messages[1]["tool_calls"][0]["function"]["arguments"] == {}
     assert request.messages[2] == {"role": "tool", "content": "noon", "tool_call_id": "c"}
+
+
+def _response(**changes: Any) -> generation_requests.TextRequest:
+    body = {"model": "m", "input": "hello"} | changes
+    return responses.parse_response_request(json.dumps(body).encode())[0]
+
+
+def test_a_response_is_requested_as_the_same_chat() -> None:
+    function: Any = WEATHER["function"]
+    flat = {"type": "function", "strict": True, **function}
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    image = "data:image/png;base64," + base64.b64encode(b"pixels").decode()
+    equal: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({}, {}),
+        (
+            {"max_output_tokens": 5, "temperature": 0.5, "top_p": 0.9, "stream": True},
+            {"max_tokens": 5, "temperature": 0.5, "top_p": 0.9, "stream": True},
+        ),
+        ({"top_logprobs": 2}, {"logprobs": True, "top_logprobs": 2}),
+        ({"include": ["message.output_text.logprobs"]}, {"logprobs": True}),
+        *(
+            ({"tools": [flat], "tool_choice": choice}, {"tools": [WEATHER], "tool_choice": choice})
+            for choice in ("auto", "required", "none")
+        ),
+        (
+            {"tools": [flat], "tool_choice": {"type": "function", "name": "get_weather"}},
+            {
+                "tools": [WEATHER],
+                "tool_choice": {"type": "function", "function": {"name": "get_weather"}},
+            },
+        ),
+        (
+            {"text": {"format": {"type": "json_schema", "name": "x", "schema": schema}}},
+            {"response_format": {"type": "json_schema", "json_schema": {"schema": schema}}},
+        ),
+        (
+            {"text": {"format": {"type": "json_object"}, "verbosity": "low"}},
+            {"response_format": {"type": "json_object"}},
+        ),
+        ({"text": {"format": {"type": "text"}}}, {}),
+        (
+            {"instructions": "be brief"},
+            {"messages": [{"role": "system", "content": "be brief"}, *CHAT["messages"]]},
+        ),
+        # Fields of the provider and values that ask for nothing.
+        (
+            {
+                "metadata": {"run": "7"}, "store": True, "user": "u", "background": False,
+                "reasoning": {"effort": "low"}, "truncation": "disabled", "service_tier": "flex",
+                "include": ["reasoning.encrypted_content"], "max_tool_calls": 3,
+                "previous_response_id": None, "stream_options": None,
+            },
+            {},
+        ),
+    ]  # fmt: skip
+    for given, wanted in equal:
+        chat = dataclasses.replace(
+            _chat(**wanted), prompt_field="input", format_field="text.format"
+        )
+        assert _response(**given) == chat, given
+    request = _response(
+        input=[
+            {"role": "developer", "content": "be brief"},
+            {
+                "type": "message",
+                "role": "user",
+                "content": [
+                    {"type": "input_image", "image_url": image, "detail": "auto"},
+                    {"type": "input_text", "text": "where?"},
+                ],
+            },
+            {"type": "reasoning", "id": "rs", "summary": []},
+            {
+                "type": "message", "role": "assistant", "id": "msg", "status": "completed",
+                "content": [{"type": "output_text", "text": "Looking.", "annotations": []}],
+            },
+            {"type": "function_call", "call_id": "a", "name": "f", "arguments": '{"x":1}'},
+            {"type": "function_call", "call_id": "b", "name": "g", "arguments": ""},
+            {"type": "function_call_output", "call_id": "a", "output": "1"},
+            {
+                "type": "function_call_output", "call_id": "b",
+                "output": [{"type": "input_text", "text": "2"}],
+            },
+        ]
+    )  # fmt: skip
+    calls = [
+        {"id": "a", "type": "function", "function": {"name": "f", "arguments": {"x": 1}}},
+        {"id": "b", "type": "function", "function": {"name": "g", "arguments": {}}},
+    ]
+    assert request.messages == (
+        {"role": "system", "content": "be brief"},
+        {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "where?"}]},
+        {"role": "assistant", "content": "Looking.", "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "a", "content": "1"},
+        {"role": "tool", "tool_call_id": "b", "content": "2"},
+    )
+    assert [(each.content, each.at) for each in request.images] == [
+        (b"pixels", "input[1].content[0].image_url")
+    ]
+
+
+def test_a_wrong_request_of_a_response_is_refused_by_its_place() -> None:
+    call = {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{"}
+    url = {"type": "input_image", "image_url": "https://example.com/a.png"}
+    user = [{"role": "user", "content": [url]}]
+    wrong: list[tuple[dict[str, Any], str, str]] = [
+        ({"previous_response_id": "resp_1"}, "previous_response_id", "stores nothing"),
+        ({"conversation": "conv_1"}, "conversation", "stores nothing"),
+        ({"background": True}, "background", "stores nothing"),
+        ({"prompt": {"id": "p"}}, "prompt", "stores nothing"),
+        ({"tools": [{"type": "web_search"}]}, "tools[0]", "'web_search'; this server runs no"),
+        ({"tools": [{"type": "function"}]}, "tools[0].name", "non-empty"),
+        (
+            {"tools": [{"type": "function", "name": "f", "parameters": 5}]},
+            "tools[0].parameters",
+            "JSON schema",
+        ),
+        ({"tool_choice": {"type": "mcp", "server_label": "s"}}, "tool_choice", "to choose from"),
+        ({"tool_choice": "required"}, "tool_choice", "to choose from"),
+        (
+            {
+                "tools": [{"type": "function", "name": "f"}],
+                "tool_choice": {"type": "custom", "name": "f"},
+            },
+            "tool_choice",
+            '"name": one of the tools}',
+        ),
+        (
+            {
+                "tools": [{"type": "function", "name": "f"}],
+                "text": {"format": {"type": "json_object"}},
+            },
+            "text.format",
+            "tools cannot be combined",
+        ),
+        ({"text": {"format": {"type": "yaml"}}}, "text.format", "text.format.type"),
+        ({"text": "short"}, "text", "an object"),
+        ({"text": {"form": {}}}, "text", "format and verbosity only"),
+        ({"input": [{"type": "reasoning", "summary": []}]}, "input", "at least one message"),
+        ({"input": None}, "input", "non-empty"),
+        ({"input": []}, "input", "non-empty"),
+        ({"input": ["hello"]}, "input[0]", "'str'"),
+        ({"input": [{"role": "robot", "content": "x"}]}, "input[0].role", "'robot'"),
+        ({"input": [{"role": "user"}]}, "input[0].content", "string or a list"),
+        ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0]", "'item_reference'"),
+        ({"input": [call]}, "input[0]", "arguments in JSON"),
+        ({"input": user}, "input[0].content[0].image_url", "downloads nothing"),
+        (
+            {"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]},
+            "input[0].content[0]",
+            "'input_file'",
+        ),
+        (
+            {"input": [{"type": "function_call_output", "call_id": "a", "output": [url]}]},
+            "input[0].output[0]",
+            "images of the user",
+        ),
+        ({"instructions": ["x"]}, "instructions", "a string"),
+        ({"truncation": "auto"}, "truncation", 'send "disabled"'),
+        ({"max_output_tokens": 0}, "max_output_tokens", "from 1"),
+        ({"temperature": 3}, "temperature", "from 0 to 2"),
+        ({"include": "all"}, "include", "a list"),
+        ({"messages": CHAT["messages"]}, "messages", "not supported"),
+    ]
+    for changes, param, message in wrong:
+        with pytest.raises(RequestRejected) as refused:
+            _response(**changes)
+        assert (refused.value.param, refused.value.status) == (param, 400), changes
+        assert message in str(refused.value)
 
 
 def test_an_embedding_request_takes_texts_and_tokens() -> None:

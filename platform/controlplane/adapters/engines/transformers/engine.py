@@ -175,7 +175,7 @@ def runtime_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 OPERATIONS = {
-    ModelKind.TEXT: frozenset({Operation.CHAT, Operation.COMPLETIONS}),
+    ModelKind.TEXT: frozenset({Operation.CHAT, Operation.COMPLETIONS, Operation.RESPONSES}),
     ModelKind.EMBEDDING: frozenset({Operation.EMBEDDINGS}),
     ModelKind.RERANKER: frozenset({Operation.RERANK}),
     ModelKind.TRANSCRIPTION: frozenset({Operation.TRANSCRIPTIONS}),
