@@ -15,6 +15,7 @@ from packaging.version import Version
 
 from controlplane.adapters.engines.sglang import CROSS_ENCODERS, PIPELINE_ARCHITECTURES
 from controlplane.adapters.engines.tool_parsers import MIN_VERSIONS, ParserKind
+from controlplane.adapters.engines.vllm import supports_pipeline
 from controlplane.adapters.engines.vllm_omni import (
     ASCEND_PIPELINES,
     NVIDIA_PIPELINES,
@@ -461,3 +462,81 @@ def test_sglang_divides_the_layers_of_the_stored_architectures(version: str) -> 
 
     assert {name for name in PIPELINE_ARCHITECTURES if not is_divided(name)} == set()
     assert not is_divided("Qwen3NextForCausalLM")
+
+
+class VllmSources:
+    """The classes of vLLM's models and their bases, read as text: to import them takes their kernels.
+
+    By regular expressions, because a syntax tree of all models takes ten times as long.
+    """
+
+    _CLASS = re.compile(r"^class (\w+)(?:\(([^)]*)\))?:", re.M)
+    _IMPORT = re.compile(r"^ *from (\.*)([\w.]*) import (\([^)]*\)|[^\n]+)", re.M)
+    _MODELS = "vllm.model_executor.models"
+
+    def __init__(self, version: str) -> None:
+        self._root = published.modules(f"vllm=={version}")
+        self._read: dict[str, tuple[dict[str, list[str]], dict[str, list[tuple[str, str]]]]] = {}
+
+    def registered(self) -> dict[str, tuple[str, str]]:
+        """Architecture → module and class, without the drafts of speculative decoding."""
+        path = self._root / self._MODELS.replace(".", "/") / "registry.py"
+        found: dict[str, tuple[str, str]] = {}
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Dict):
+                continue
+            if "SPECULATIVE" in ast.unparse(node.targets[0]):
+                continue
+            for key, value in zip(node.value.keys, node.value.values, strict=True):
+                if isinstance(key, ast.Constant) and isinstance(value, ast.Tuple):
+                    module, name = ast.literal_eval(value)[:2]
+                    if not module.startswith("vllm."):
+                        module = f"{self._MODELS}.{module}"
+                    found[str(key.value)] = (module, name)
+        return found
+
+    def inherits(self, module: str, name: str, base: str) -> bool:
+        """Whether a class has the base; where modules have one for each platform, whether any has."""
+        if name == base:
+            return True
+        classes, imported = self._names(module)
+        if name in classes:
+            return any(self.inherits(module, each, base) for each in classes[name])
+        return any(
+            self.inherits(source, original, base) for source, original in imported.get(name, ())
+        )
+
+    def _names(self, module: str) -> tuple[dict[str, list[str]], dict[str, list[tuple[str, str]]]]:
+        """Class → bases, and imported name → module and name there."""
+        if module in self._read:
+            return self._read[module]
+        path = self._root / module.replace(".", "/")
+        package = path.is_dir()
+        file = path / "__init__.py" if package else path.with_suffix(".py")
+        # What is not of vLLM has no part in it.
+        text = file.read_text(encoding="utf-8") if file.is_file() else ""
+        text = re.sub(r"#.*", "", text)
+        classes = {name: re.findall(r"\w+", bases) for name, bases in self._CLASS.findall(text)}
+        parts = module.split(".") + ["__init__"] * package
+        imported: dict[str, list[tuple[str, str]]] = {}
+        for dots, source, names in self._IMPORT.findall(text):
+            start = [".".join(parts[: -len(dots)])] if dots else []
+            target = ".".join([*start, *([source] if source else [])])
+            for name, alias in re.findall(r"(\w+)(?: as (\w+))?", names):
+                imported.setdefault(alias or name, []).append((target, name))
+        self._read[module] = classes, imported
+        return classes, imported
+
+
+@pytest.mark.parametrize("version", ["0.23.0", "0.33.0"])
+def test_vllm_divides_the_layers_of_the_architectures_that_are_not_refused(version: str) -> None:
+    """By the base class that vLLM asks itself, for every architecture of its registry."""
+    sources = VllmSources(version)
+    registered = sources.registered()
+    assert len(registered) > 300
+    divided = {
+        architecture: sources.inherits(module, name, "SupportsPP")
+        for architecture, (module, name) in registered.items()
+    }
+    assert {each for each in divided if divided[each] != supports_pipeline(each)} == set()
+    assert len({each for each in divided if not divided[each]}) > 50

@@ -237,6 +237,61 @@ VLLM_PROFILE = EngineProfile(
 
 #: Encoders and Whisper, whose models have no ``SupportsPP``; vLLM ends at the start.
 _WITHOUT_PIPELINE = re.compile(r"Bert|Roberta|Whisper|^(Gte)?New")
+#: The other architectures of the registries of vLLM 0.23.0 and 0.33.0 whose classes have no ``SupportsPP``.
+_ARCHITECTURES_WITHOUT_PIPELINE = frozenset(
+    {
+        "AliceAIForCausalLM",
+        "AriaForConditionalGeneration",
+        "BgeM3EmbeddingModel",
+        "CLIPModel",
+        "CohereAsrForConditionalGeneration",
+        "ColBERTLfm2Model",
+        "D3ForSequenceClassification",
+        "DiffusionGemmaForBlockDiffusion",
+        "DomynEdgeForCausalLM",
+        "DoryForCausalLM",
+        "EmbeddingGemma2Model",
+        "ErnieForSequenceClassification",
+        "ErnieForTokenClassification",
+        "ErnieModel",
+        "FireRedASR2ForConditionalGeneration",
+        "FireRedLIDForConditionalGeneration",
+        "FunASRForConditionalGeneration",
+        "GPT2ForSequenceClassification",
+        "Gemma3TextModel",
+        "Gemma3nForCausalLM",
+        "Gemma3nForConditionalGeneration",
+        "GteModel",
+        "HF_ColBERT",
+        "HrmTextForCausalLM",
+        "IQuestLoopCoderForCausalLM",
+        "Idefics3ForConditionalGeneration",
+        "JinaForRanking",
+        "Lfm2BidirectionalModel",
+        "LlamaBidirectionalForSequenceClassification",
+        "LlamaBidirectionalModel",
+        "Mamba2ForCausalLM",
+        "MiniMaxForCausalLM",
+        "MiniMaxM1ForCausalLM",
+        "MiniMaxText01ForCausalLM",
+        "NemotronH_Nano_Omni_Reasoning_V3",
+        "NemotronH_Nano_VL_V2",
+        "NemotronH_Omni_Reasoning_V3",
+        "NemotronH_Super_Omni_Reasoning_V3",
+        "NemotronParseForConditionalGeneration",
+        "OpenAIPrivacyFilterForTokenClassification",
+        "OuroForCausalLM",
+        "PaddleOCRVLForConditionalGeneration",
+        "Phi4MMForCausalLM",
+        "PrithviGeoSpatialMAE",
+        "RadioMBartPrefixForCausalLM",
+        "SiglipModel",
+        "SmolVLMForConditionalGeneration",
+        "Terratorch",
+        "VoyageQwen3BidirectionalEmbedModel",
+        "Zamba2ForCausalLM",
+    }
+)
 _PIPELINE_LIMIT = FieldLimit(
     field="parallel.pipeline",
     reason=Reason(
@@ -248,8 +303,17 @@ _PIPELINE_LIMIT = FieldLimit(
 
 def pipeline_limits(model: ModelFacts | None) -> tuple[FieldLimit, ...]:
     """That a model cannot be divided by layers, if so."""
-    without = model is not None and _WITHOUT_PIPELINE.search(model.architecture)
-    return (_PIPELINE_LIMIT,) if without else ()
+    if model is None or supports_pipeline(model.architecture):
+        return ()
+    return (_PIPELINE_LIMIT,)
+
+
+def supports_pipeline(architecture: str) -> bool:
+    """Whether vLLM divides the layers of a model of the architecture; also where its registry lacks it."""
+    return (
+        architecture not in _ARCHITECTURES_WITHOUT_PIPELINE
+        and _WITHOUT_PIPELINE.search(architecture) is None
+    )
 
 
 class VllmEngine(ContainerServingEngine):
