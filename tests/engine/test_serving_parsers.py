@@ -6,6 +6,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,18 +14,23 @@ from typing import Any
 import pytest
 from packaging.version import Version
 
-from controlplane.adapters.engines.sglang import CROSS_ENCODERS, PIPELINE_ARCHITECTURES
-from controlplane.adapters.engines.tool_parsers import MIN_VERSIONS, ParserKind
+from apps.models.selectors.catalog import catalog_model_facts, published_catalog
+from controlplane.adapters.engines.tool_parsers import (
+    MIN_VERSIONS,
+    ParserKind,
+    ParserNames,
+    model_family,
+)
 from controlplane.adapters.engines.vllm_omni import (
     ASCEND_PIPELINES,
     NVIDIA_PIPELINES,
     NVIDIA_VIDEO_PIPELINES,
     SPEECH_ARCHITECTURES,
 )
+from controlplane.domain.serving.model_kinds import ModelKind
 from controlplane.ports.adapter_registry import engine_by_name
-from controlplane.ports.engines import ArgumentVerification, ServedAdapter
+from controlplane.ports.engines import ArgumentVerification, MultiNodeEngine, ServedAdapter
 from controlplane.ports.launches import Launch, LaunchPlacement
-from gateway.operations import FORMATS, RouteOperation
 from tests.engine import published
 from tests.unit.engines.serving_requests import (
     CHIPS,
@@ -84,18 +90,31 @@ COMPILED = "msgspec==0.22.0"
 
 
 def parsed(name: str, lines: Sequence[list[str]], *, version: str, python: Path) -> list[Any]:
-    """What the engine's parser makes of each command line."""
+    """What the engine's parser makes of each command line; the test fails for one that it refuses."""
     packages = [published.modules(f"{name}=={version}"), published.modules(COMPILED)]
-    return published.read(python, "read_serving", name, packages=packages, asked=lines)
+    return accepted(published.read(python, "read_serving", name, packages=packages, asked=lines))
 
 
-def command(launch: Launch, *, model: Path | None = None) -> list[str]:
+def accepted(read: list[Any]) -> list[Any]:
+    assert [values["refused"] for values in read if "refused" in values] == []
+    return read
+
+
+def refusals(name: str, lines: Sequence[list[str]], *, version: str, python: Path) -> list[str]:
+    """Why the engine refuses each command line; empty for one that it does not refuse."""
+    packages = [published.modules(f"{name}=={version}"), published.modules(COMPILED)]
+    read = published.read(python, "read_serving", name, packages=packages, asked=lines)
+    return [values.get("refused", "") for values in read]
+
+
+def command(launch: Launch, *, model: Path | None = None, index: int = 0) -> list[str]:
     """What the engine is started with, placeholders filled as a cluster fills them.
 
     :param model: the folder of the model, which gets the files of the launch; ``/inputs/model`` otherwise.
+    :param index: the node of a replica on several.
     """
     argv = command_of(launch)
-    filled = {"{port:http}": "8000", "{index}": "1", "{leader}": "10.0.0.1"}
+    filled = {"{port:http}": "8000", "{index}": str(index), "{leader}": "10.0.0.1"}
     if model is not None:
         filled |= {"{inputs}/model": str(model), "{work}": str(model)}
         for path, content in launch.files.items():
@@ -127,12 +146,63 @@ def launches(name: str) -> Iterator[Launch]:
             if not findings(name, {}, chip=chip, model=model):
                 yield rendered(name, {"model_name": "assistant"}, chip=chip, model=model)
         if not findings(name, {}, chip=chip):
-            yield rendered(name, {"model_name": "assistant"}, chip=chip, nodes=2)
+            yield from launches_across_nodes(name, chip)
             reasons = {"model_name": "assistant", "reasoning_parser": "auto"}
             yield rendered(name, reasons, chip=chip)
         for spec in SPECS.values():
             if not findings(name, spec, chip=chip):
                 yield rendered(name, spec, chip=chip, adapters=ADAPTERS)
+
+
+HOMES = {"vllm": "nvidia-h800", "vllm_ascend": "ascend-910b3", "sglang": "nvidia-h800"}
+OF_NO_FAMILY = replace(PLAIN, catalog_key="", chat_template="{{ messages }}")
+#: Parallel plans of eight cards on two nodes: the engine's own, more stages than nodes, copies, one of all cards.
+PLANS_ACROSS_NODES: tuple[Mapping[str, int], ...] = (
+    {},
+    {"pipeline": 4},
+    {"data": 2},
+    {"data": 2, "pipeline": 2},
+    {"tensor": 8},
+)
+
+
+def family_launches(name: str, version: str) -> Iterator[tuple[ParserNames, Launch]]:
+    """Of text models on the engine's first chip, with the parsers that are expected in the command.
+
+    One model of each architecture of each family in the catalog, with the parsers that the plug-in chooses; and
+    every parser of the release by its name.
+    """
+    chip, engine = HOMES[name], "vllm" if name == "vllm_ascend" else name
+    spec = {"model_name": "assistant", "reasoning_parser": "auto", "engine_version": version}
+    seen = set()
+    for entry in published_catalog().entries.values():
+        model = catalog_model_facts(entry)
+        family = model_family(model)
+        key = (entry.family, model.architecture, family and getattr(family, engine))
+        if key in seen or model.kind is not ModelKind.TEXT:
+            continue
+        if not findings(name, spec, chip=chip, model=model):
+            seen.add(key)
+            names = ParserNames(*getattr(family, engine)) if family else ParserNames()
+            yield names, rendered(name, spec, chip=chip, model=model)
+    for kind, releases in MIN_VERSIONS[engine].items():
+        for parser, first in releases.items():
+            named = {"model_name": "assistant", "engine_version": version, kind: parser}
+            if Version(first) <= Version(version):
+                launch = rendered(name, named, chip=chip, model=OF_NO_FAMILY)
+                tools = kind is ParserKind.TOOLS
+                yield ParserNames(*((parser, "") if tools else ("", parser))), launch
+    assert len({family for family, *_ in seen}) > 30
+
+
+def launches_across_nodes(name: str, chip: str) -> Iterator[Launch]:
+    """Of a text model on two nodes: every plan that the engine takes."""
+    engine = engine_by_name(name)
+    assert isinstance(engine, MultiNodeEngine)
+    for plan in PLANS_ACROSS_NODES:
+        spec = {"model_name": "assistant", "parallel": plan}
+        if not engine.check_nodes(spec, nodes=2, model=PLAIN):
+            yield rendered(name, spec, chip=chip, nodes=2)
 
 
 @pytest.mark.parametrize(
@@ -150,20 +220,25 @@ def test_vllm_reads_every_command(
     folders = model_folders(tmp_path)
     assert engine_by_name(name).profile().flags is ArgumentVerification.PARSED
     lines, of_kinds = [], []
+    families: list[ParserNames] = []
+    for names, launch in family_launches(name, version):
+        families.append(names)
+        lines.append(served(command(launch)))
     for launch in launches(name):
-        argv = command(launch)
-        # vLLM Ascend adds its quantization to vLLM, and a parser of reasoning asks the tokenizer.
-        if not {"--quantization", "--reasoning-parser"} & set(argv):
-            argv = command(launch, model=folders[PLAIN.architecture])
-        start = argv.index("serve") + 1
-        # What a follower adds by itself.
-        lines.append(argv[start:] + (["--headless"] if "--nnodes" in argv else []))
+        for index in (0, 1) if "--nnodes" in command(launch) else (0,):
+            argv = command(launch, index=index)
+            # vLLM Ascend adds its quantization to vLLM, and a parser of reasoning asks the tokenizer.
+            if not {"--quantization", "--reasoning-parser"} & set(argv):
+                argv = command(launch, model=folders[PLAIN.architecture], index=index)
+            # What a follower adds by itself.
+            lines.append(served(argv) + ["--headless"] * index)
     for kind, launch in kinds(name):
-        argv = command(launch, model=folders[KINDS[kind].architecture])
-        lines.append(argv[argv.index("serve") + 1 :])
+        lines.append(served(command(launch, model=folders[KINDS[kind].architecture])))
         of_kinds.append(kind)
     read = parsed("vllm", lines, version=version, python=engine_python)
     check_vllm_kinds(name, dict(zip(of_kinds, read[-len(of_kinds) :], strict=True)))
+    check_vllm_parsers(families, read[: len(families)])
+    check_vllm_nodes([values for values in read if values["nnodes"] == 2])
     for line, values in zip(lines, read, strict=True):
         assert values["model_tag"] == line[0]
         assert values["served_model_name"] == ["assistant"]
@@ -185,6 +260,41 @@ def test_vllm_reads_every_command(
     assert {values["nnodes"] for values in read} == {1, 2}
     if name == "vllm_ascend":
         assert {values["quantization"] for values in read} == {None, "ascend"}
+
+
+def served(argv: list[str]) -> list[str]:
+    """The arguments of ``vllm serve``."""
+    return argv[argv.index("serve") + 1 :]
+
+
+def check_vllm_parsers(expected: Sequence[ParserNames], read: Sequence[Mapping[str, Any]]) -> None:
+    """The engine has imported the class of every parser."""
+    for names, values in zip(expected, read, strict=True):
+        tools, reasoning = names
+        assert (values["tool_call_parser"] or "", values["reasoning_parser"]) == (tools, reasoning)
+        assert values["enable_auto_tool_choice"] is bool(tools)
+        assert ("derived_tools_parser" in values) is bool(tools)
+        assert ("derived_reasoning_parser" in values) is bool(reasoning)
+
+
+def check_vllm_nodes(read: Sequence[Mapping[str, Any]]) -> None:
+    """How vLLM lays out two nodes: whole copies of a model, or one copy on both."""
+    laid_out = {
+        (
+            values["tensor_parallel_size"],
+            values["pipeline_parallel_size"],
+            values["data_parallel_size"],
+            values["node_rank"],
+        ): (values["derived_nodes_of_a_copy"], values["derived_copy"])
+        for values in read
+    }
+    assert laid_out == {
+        **{(4, 2, 1, index): (2, 0) for index in (0, 1)},
+        **{(2, 4, 1, index): (2, 0) for index in (0, 1)},
+        **{(8, 1, 1, index): (2, 0) for index in (0, 1)},
+        **{(4, 1, 2, index): (1, index) for index in (0, 1)},
+        **{(2, 2, 2, index): (1, index) for index in (0, 1)},
+    }
 
 
 def check_vllm_kinds(name: str, read: Mapping[str, Any]) -> None:
@@ -209,12 +319,25 @@ def check_vllm_kinds(name: str, read: Mapping[str, Any]) -> None:
 
 def test_sglang_reads_every_command(engine_python: Path) -> None:
     assert engine_by_name("sglang").profile().flags is ArgumentVerification.PARSED
-    lines = [command(launch)[2:] for launch in launches("sglang")]
+    families = list(family_launches("sglang", "0.5.23"))
+    lines = [command(launch)[2:] for _, launch in families]
+    for launch in launches("sglang"):
+        for index in (0, 1) if "--nnodes" in command(launch) else (0,):
+            lines.append(command(launch, index=index)[2:])
     kinds_of_lines = []
     for kind, launch in kinds("sglang"):
         lines.append(command(launch)[2:])
         kinds_of_lines.append(kind)
     read = parsed("sglang", lines, version="0.5.23", python=engine_python)
+    for (names, _), values in zip(families, read[: len(families)], strict=True):
+        parsers = (values["tool_call_parser"] or "", values["reasoning_parser"] or "")
+        assert parsers == names, "its parser refuses a name that it does not have"
+    across = [values for values in read if values["nnodes"] == 2]
+    assert {(each["tp_size"], each["pp_size"], each["node_rank"]) for each in across} == {
+        (tensor, pipeline, index)
+        for tensor, pipeline in ((4, 2), (2, 4), (8, 1))
+        for index in (0, 1)
+    }
     assert set(kinds_of_lines) == {"embedding", "encoder", "reranker", "whisper", "asr"}
     for kind, values in zip(kinds_of_lines, read[-len(kinds_of_lines) :], strict=True):
         assert values["is_embedding"] is (kind in ("embedding", "encoder", "reranker"))
@@ -260,9 +383,12 @@ def test_vllm_omni_reads_every_command_and_has_every_pipeline(
             rendered("vllm_omni", IMAGE_SPEC, chip=chip, model=SPEECH, placements=card)
         )
         speech.append(spoken[spoken.index("serve") + 1 :])
-    speech_read = published.read(
-        engine_python, "read_serving", "vllm_omni", packages=packages, asked=speech
+    read = accepted(
+        published.read(
+            engine_python, "read_serving", "vllm_omni", packages=packages, asked=speech + lines
+        )
     )
+    speech_read, read = read[: len(speech)], read[len(speech) :]
     for values in speech_read:
         assert (values["model_tag"], values["omni"], values["max_num_seqs"]) == (
             "/inputs/model",
@@ -270,9 +396,6 @@ def test_vllm_omni_reads_every_command_and_has_every_pipeline(
             2,
         )
         assert values["trust_remote_code"] is not True
-    read = published.read(
-        engine_python, "read_serving", "vllm_omni", packages=packages, asked=lines
-    )
     for values in read:
         assert (values["model_tag"], values["omni"]) == ("/inputs/model", True)
         assert (values["served_model_name"], values["port"]) == (["assistant"], 8000)
@@ -284,86 +407,6 @@ def test_vllm_omni_reads_every_command_and_has_every_pipeline(
     assert {*NVIDIA_PIPELINES, *ASCEND_PIPELINES, *NVIDIA_VIDEO_PIPELINES} <= known
     models = (package / "vllm_omni/model_executor/models/registry.py").read_text(encoding="utf-8")
     assert set(re.findall(r'^    "(\w+)": \($', models, re.M)) >= SPEECH_ARCHITECTURES
-
-
-@pytest.mark.parametrize(
-    ("name", "package"),
-    [
-        ("vllm", "vllm==0.23.0"),
-        ("vllm", "vllm==0.33.0"),
-        ("sglang", "sglang==0.5.14"),
-        ("sglang", "sglang==0.5.23"),
-        ("vllm_omni", "vllm-omni==0.28.0"),
-        ("vllm_omni", "vllm-omni==0.30.0"),
-    ],
-)
-def test_an_engine_has_a_route_of_every_operation_that_it_offers(name: str, package: str) -> None:
-    folder = published.modules(package) / package.partition("==")[0].replace("-", "_")
-    sources = [
-        path.read_text(encoding="utf-8")
-        for path in folder.rglob("entrypoints/**/*.py")
-        if path.name.endswith(("router.py", "server.py"))
-    ]
-    routes = set(re.findall(r'\.(?:post|api_route)\(\s*"([^"]+)"', "\n".join(sources)))
-    offered = set().union(*engine_by_name(name).profile().operations.values())
-    assert len(offered) >= 3
-    assert {FORMATS[RouteOperation(each)].path for each in offered} - routes == set()
-
-
-@pytest.mark.parametrize("version", ["0.5.14", "0.5.23"])
-def test_sglang_has_the_models_of_transcription_and_pairs_the_texts_of_rerankers(
-    version: str,
-) -> None:
-    root = published.modules(f"sglang=={version}") / "sglang" / "srt"
-    text = (root / "configs/model_config.py").read_text(encoding="utf-8")
-    (paired,) = re.findall(r"_cross_encoding_pooler_archs = (\[.+?\])", text, re.DOTALL)
-    assert set(ast.literal_eval(paired)) == CROSS_ENCODERS
-    for file, model in (
-        ("whisper", "WhisperForConditionalGeneration"),
-        ("qwen3_asr", "Qwen3ASRForConditionalGeneration"),
-    ):
-        assert f"class {model}" in (root / f"models/{file}.py").read_text(encoding="utf-8")
-        assert (root / f"entrypoints/openai/transcription_adapters/{file}.py").is_file()
-
-
-#: Published parsers that the table lacks on purpose: vLLM removed this one, of MiniMax-M1, before 0.33.0.
-NOT_IN_TABLE = {"vllm": {"minimax"}}
-
-
-def check_parsers(engine: str, version: str, published_names: dict[ParserKind, set[str]]) -> None:
-    """The package has the parsers of its release and of earlier ones, none of later ones, and no others."""
-    for kind, releases in MIN_VERSIONS[engine].items():
-        expected = {name for name, first in releases.items() if Version(first) <= Version(version)}
-        published_here = published_names[kind] - NOT_IN_TABLE.get(engine, set())
-        assert published_here == expected, (engine, kind)
-
-
-@pytest.mark.parametrize("version", ["0.23.0", "0.33.0"])
-def test_vllm_has_the_parsers_of_its_release(version: str) -> None:
-    root = published.modules(f"vllm=={version}") / "vllm"
-    files = {
-        ParserKind.TOOLS: root / "tool_parsers/__init__.py",
-        ParserKind.REASONING: root / "reasoning/__init__.py",
-    }
-    names = {
-        kind: set(re.findall(r'^    "(.+)": \(', file.read_text(), re.M))
-        for kind, file in files.items()
-    }
-    check_parsers("vllm", version, names)
-
-
-@pytest.mark.parametrize("version", ["0.5.14", "0.5.17", "0.5.23"])
-def test_sglang_has_the_parsers_of_its_release(version: str) -> None:
-    root = published.modules(f"sglang=={version}") / "sglang" / "srt"
-    files = {
-        ParserKind.TOOLS: root / "function_call/function_call_parser.py",
-        ParserKind.REASONING: root / "parser/reasoning_parser.py",
-    }
-    names = {
-        kind: set(re.findall(r'^        "(.+)": \w+Detector', file.read_text(), re.M))
-        for kind, file in files.items()
-    }
-    check_parsers("sglang", version, names)
 
 
 def test_the_older_sglang_of_ascends_image_has_every_option_too() -> None:
@@ -391,73 +434,36 @@ def test_the_older_sglang_of_ascends_image_has_every_option_too() -> None:
     assert used - options == set()
 
 
-def test_an_option_that_vllm_does_not_have_is_refused(engine_python: Path) -> None:
-    """So that a test above can fail."""
-    with pytest.raises(AssertionError, match="unrecognized arguments: --no-such-option"):
-        parsed(
-            "vllm",
-            [["/inputs/model", "--no-such-option"]],
-            version="0.23.0",
-            python=engine_python,
-        )
-
-
-@pytest.mark.parametrize(
-    ("name", "version", "arguments", "reason"),
-    [
-        (
-            "vllm",
-            "0.33.0",
-            "/inputs/model --enable-auto-tool-choice",
-            "requires --tool-call-parser",
-        ),
-        (
-            "sglang",
-            "0.5.23",
-            "--model-path /inputs/model --tp-size 2 --dp-size 2 --nnodes 2 --node-rank 0",
-            "multi-node data-parallel replicas are not supported",
-        ),
-    ],
-)
-def test_what_an_engine_refuses_after_it_has_read_it_is_refused(
-    name: str, version: str, arguments: str, reason: str, engine_python: Path
-) -> None:
-    """So that a test above can fail for what the parser lets through."""
-    with pytest.raises(AssertionError, match=reason):
-        parsed(name, [arguments.split()], version=version, python=engine_python)
-
-
-def test_what_vllm_refuses_for_the_model_is_refused(engine_python: Path, tmp_path: Path) -> None:
-    """So that a test above can fail for what only the whole configuration shows; the plug-in refuses it, too."""
+def test_what_vllm_does_not_have_or_support_is_refused(engine_python: Path, tmp_path: Path) -> None:
+    """So that a test above can fail: for an option, for a parser of a later release, and after the parsing."""
     reranker = KINDS["reranker"]
     folder = model_folders(tmp_path)[reranker.architecture]
-    line = [str(folder), "--runner", "pooling", "--pipeline-parallel-size", "2"]
-    with pytest.raises(AssertionError, match="Pipeline parallelism is not supported"):
-        parsed("vllm", [line], version="0.33.0", python=engine_python)
-    for name, model in (("vllm", reranker), ("vllm", KINDS["whisper"]), ("sglang", KINDS["asr"])):
-        found = findings(name, {"parallel": {"pipeline": 2}}, model=model)
-        assert "no pipeline parallelism" in found["parallel.pipeline"]
-
-
-@pytest.mark.parametrize("version", ["0.5.14", "0.5.23"])
-def test_sglang_divides_the_layers_of_the_stored_architectures(version: str) -> None:
-    """By the signature that SGLang asks itself, read from its sources."""
-    folder = published.modules(f"sglang=={version}") / "sglang" / "srt" / "models"
-    classes = {
-        node.name: node
-        for path in folder.rglob("*.py")
-        for node in ast.parse(path.read_text(encoding="utf-8-sig")).body
-        if isinstance(node, ast.ClassDef)
+    refused = {
+        "--no-such-option": "unrecognized arguments: --no-such-option",
+        "--enable-auto-tool-choice": "requires --tool-call-parser",
+        "--enable-auto-tool-choice --tool-call-parser kimi_k3": "'kimi_k3' not found",
+        "--reasoning-parser kimi_k3": "'kimi_k3' not found",
     }
+    lines = [["/inputs/model", *arguments.split()] for arguments in refused]
+    # What only the whole configuration shows; the plug-in refuses it, too.
+    lines.append([str(folder), "--runner", "pooling", "--pipeline-parallel-size", "2"])
+    expected = [*refused.values(), "Pipeline parallelism is not supported"]
+    found = refusals("vllm", lines, version="0.23.0", python=engine_python)
+    for reason, words in zip(expected, found, strict=True):
+        assert reason in words
+    for name, model in (("vllm", reranker), ("vllm", KINDS["whisper"]), ("sglang", KINDS["asr"])):
+        wrong = findings(name, {"parallel": {"pipeline": 2}}, model=model)
+        assert "no pipeline parallelism" in wrong["parallel.pipeline"]
 
-    def is_divided(name: str) -> bool:
-        node = classes.get(name)
-        if node is None:
-            return False
-        for each in node.body:
-            if isinstance(each, ast.FunctionDef) and each.name == "forward":
-                return "pp_proxy_tensors" in {argument.arg for argument in each.args.args}
-        return any(is_divided(base.id) for base in node.bases if isinstance(base, ast.Name))
 
-    assert {name for name in PIPELINE_ARCHITECTURES if not is_divided(name)} == set()
-    assert not is_divided("Qwen3NextForCausalLM")
+def test_what_sglang_does_not_have_or_support_is_refused(engine_python: Path) -> None:
+    """So that a test above can fail."""
+    refused = {
+        "--tool-call-parser no_such": "invalid choice: 'no_such'",
+        "--reasoning-parser no_such": "invalid choice: 'no_such'",
+        "--tp-size 2 --dp-size 2 --nnodes 2 --node-rank 0": "multi-node data-parallel replicas are not supported",
+    }
+    lines = [["--model-path", "/inputs/model", *arguments.split()] for arguments in refused]
+    found = refusals("sglang", lines, version="0.5.23", python=engine_python)
+    for reason, words in zip(refused.values(), found, strict=True):
+        assert reason in words

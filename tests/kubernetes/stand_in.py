@@ -1,6 +1,6 @@
 """Stand-in for the programs of an engine's image: checks the rules of the image, then imitates the program.
 
-It is part of the images that ``stand_in_images.py`` describes and uses the standard library only. A violated rule
+It is part of the images that ``stand_in_images`` describes and uses the standard library only. A violated rule
 ends the process with the exit code 64 and a line with the rule's name. The variable ``STAND_IN_CHANGED`` names one
 rule whose value is replaced by its ``changed`` value, so that a test can show that the rule is enforced.
 """

@@ -1,4 +1,4 @@
-"""The command of each engine starts in a pod whose image stands in for the real one (``stand_in_images.py``).
+"""The command of each engine starts in a pod whose image stands in for the real one (``stand_in_images``).
 
 Every Launch is rendered by the engine's plug-in and started by the product's adapter on the test cluster. An
 engine that serves becomes ready, and so does each process of a replica on two nodes, for which the node stands

@@ -8,9 +8,11 @@ their place. Parser, defaults, choices and types are the engine's.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import importlib.abc
 import importlib.machinery
+import io
 import json
 import sys
 import types
@@ -27,9 +29,12 @@ _STOOD_IN_FOR = frozenset(
         "cachetools",
         "cbor2",
         "cloudpickle",
+        "cohere_melody",
         "cpuinfo",
         "fastapi",
         "gguf",
+        "ijson",
+        "mistral_common",
         "openai",
         "openai_harmony",
         "orjson",
@@ -184,12 +189,28 @@ def sglang_parser() -> Any:
     return parser
 
 
-def check_vllm(arguments: argparse.Namespace) -> dict[str, Any] | None:
+def vllm_parsers(arguments: argparse.Namespace) -> dict[str, str]:
+    """The classes of the named parsers of tool calls and reasoning, as the server finds and imports them.
+
+    :raises KeyError: if vLLM has no parser of that name.
+    """
+    found = {}
+    if arguments.tool_call_parser:
+        tools = importlib.import_module("vllm.tool_parsers").ToolParserManager
+        found["tools"] = tools.get_tool_parser(arguments.tool_call_parser)
+    if arguments.reasoning_parser:
+        reasoning = importlib.import_module("vllm.reasoning").ReasoningParserManager
+        found["reasoning"] = reasoning.get_reasoning_parser(arguments.reasoning_parser)
+    return {f"derived_{kind}_parser": each.__name__ for kind, each in found.items()}
+
+
+def check_vllm(arguments: argparse.Namespace) -> dict[str, Any]:
     """What ``vllm serve`` looks at before it loads anything.
 
     Where the model has a ``config.json``, all of the engine's configuration is created, with vLLM's own checks of
     model, task, parallelism and cache; what vLLM derives from the model is returned.
     """
+    parsers = vllm_parsers(arguments)
     _vllm_arguments().validate_parsed_serve_args(
         argparse.Namespace(**vars(arguments), subparser="serve")
     )
@@ -199,12 +220,15 @@ def check_vllm(arguments: argparse.Namespace) -> dict[str, Any] | None:
     engine = importlib.import_module("vllm.engine.arg_utils").AsyncEngineArgs
     checked = engine.from_cli_args(arguments)
     if not Path(arguments.model, "config.json").exists():
-        return None
+        return parsers
     # It would import a model's code in another process, which has no stand-ins.
     registry = importlib.import_module("vllm.model_executor.models.registry")
     vars(registry)["_run_in_subprocess"] = lambda inspect: inspect()
-    created = checked.create_engine_config()
+    created = checked.create_engine_config(headless=arguments.headless)
     return {
+        **parsers,
+        "derived_copy": created.parallel_config.data_parallel_rank,
+        "derived_nodes_of_a_copy": created.parallel_config.nnodes_within_dp,
         "derived_architecture": created.model_config.architecture,
         "derived_runner": created.model_config.runner_type,
         "derived_task": created.model_config.convert_type,
@@ -234,13 +258,24 @@ def parsed(
     command: list[str],
     check: Callable[[argparse.Namespace], dict[str, Any] | None],
 ) -> Any:
+    """The values of a command line, or ``refused`` with the engine's own words."""
+    words = io.StringIO()
     try:
-        arguments = parser.parse_args(command)
-        values = dict(vars(arguments))
-        values |= check(arguments) or {}
-    except (SystemExit, ValueError, TypeError, AssertionError, NotImplementedError) as refusal:
-        # A parser's own words are on stderr already.
-        raise SystemExit(f"refused: {' '.join(command)}: {refusal}") from refusal
+        with contextlib.redirect_stderr(words):
+            arguments = parser.parse_args(command)
+            values = dict(vars(arguments))
+            values |= check(arguments) or {}
+    except (
+        SystemExit,
+        ValueError,
+        TypeError,
+        AssertionError,
+        NotImplementedError,
+        KeyError,
+        ImportError,
+    ) as refusal:
+        # argparse writes its words and exits.
+        return {"refused": f"{' '.join(command)}: {words.getvalue()[-2000:]} {refusal}"}
     return {name: _plain(value) for name, value in values.items()}
 
 

@@ -223,6 +223,11 @@ def ascend_images(*, a2: str, a3: str, inference: str = "") -> dict[str, str]:
     return {chip: image for chips, image in builds if image for chip in chips}
 
 
+def is_inference_chip(chip: Chip) -> bool:
+    """Whether it is Ascend's chip for inference, the 310P."""
+    return chip.name in _INFERENCE
+
+
 def resolve_precision(spec: Mapping[str, Any], *, chip: Chip) -> str:
     """The number format of the computation: ``auto`` is bfloat16 wherever the chip is not known to lack it."""
     requested = str(spec["precision"])

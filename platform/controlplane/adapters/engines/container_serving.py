@@ -149,6 +149,8 @@ class ContainerServingEngine(ContainerEngine):
     parsers: str = ""
     #: Operation → parameter of requests that earlier releases ignore → the first that reads it (``min_version``).
     parameter_min_versions: Mapping[Operation, Mapping[str, str]] = {}
+    #: Architecture → the last release that serves it (``max_version``), where later ones do not.
+    architecture_max_versions: Mapping[str, str] = {}
 
     @abstractmethod
     def translate(self, settings: ServingSettings) -> ServingCommand:
@@ -318,6 +320,23 @@ class ContainerServingEngine(ContainerEngine):
                 reason=reason,
             )
 
+    def _check_release(
+        self, spec: Mapping[str, Any], *, chip: Chip | None, model: ModelFacts | None
+    ) -> Iterator[FieldFinding]:
+        """That the version of the image no longer serves the model, if so."""
+        last = self.architecture_max_versions.get(model.architecture, "") if model else ""
+        version = self.version(chip, spec)
+        if model is not None and last and Version(version) > Version(last):
+            yield field_finding(
+                "engine_version",
+                "engine.model.architecture_removed",
+                "{engine} {version} does not serve {architecture}; the last version that does is {last}",
+                engine=self.profile().title,
+                version=version,
+                architecture=model.architecture,
+                last=last,
+            )
+
     def _check_values(
         self,
         task: EngineTask,
@@ -348,6 +367,7 @@ class ContainerServingEngine(ContainerEngine):
         yield from _check_extra_arguments(
             complete, reserved=RESERVED_ARGUMENTS | self.reserved_arguments
         )
+        yield from self._check_release(complete, chip=chip, model=model)
         yield from self.check_engine_rules(complete)
         if self.parsers and (model is None or model.kind is ModelKind.TEXT):
             yield from tool_parsers.parser_findings(

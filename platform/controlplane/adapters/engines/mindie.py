@@ -8,6 +8,7 @@ of 2,560 (``programs/mindie_config.json``, from MindIE-LLM at 8b4871a).
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -34,6 +35,14 @@ _PREFILL_TOKENS = 8192
 _DEFAULT_LENGTH = 32_768
 _DEFAULT_BATCH = 200
 _DEFAULT_PREFILL_BATCH = 50
+#: Tokens of an input, and of the inputs that its prefill takes at once, at most (``CheckParam`` of
+#: ``src/config_manager/model_deploy_config.cpp`` and ``schedule_config.cpp`` at 8b4871a).
+_MAX_INPUT_TOKENS = 4_194_304
+#: Requests at once on Atlas 300I, at most (docs/zh/user_guide/user_manual/service_parameter_configuration.md).
+_MAX_BATCH_ON_INFERENCE_CHIPS = 2000
+#: What a name of a model has with other engines and not with MindIE (``CheckModelNameLength`` of
+#: ``src/config_manager/model_deploy_config.cpp``).
+_NOT_IN_MODEL_NAME = re.compile(r"[:/]|[._-]$")
 #: MindIE's names of model types whose options it documents (docs/zh/user_guide/feature at 8b4871a).
 _MODEL_TYPES = {
     "ChatGLMModel": "chatglm",
@@ -62,7 +71,8 @@ def mindie_configuration(settings: ServingSettings) -> str:
     length = _max_sequence_length(settings)
     deploy = backend["ModelDeployConfig"]
     # The prompt leaves room for at least one token; the caller sets the response length.
-    deploy |= {"maxSeqLen": length, "maxInputTokenLen": length - 1, "truncation": 0}
+    longest = min(length - 1, _MAX_INPUT_TOKENS)
+    deploy |= {"maxSeqLen": length, "maxInputTokenLen": longest, "truncation": 0}
     deploy["ModelConfig"][0] |= {
         "modelName": settings.spec["model_name"],
         "modelWeightPath": MODEL,
@@ -77,7 +87,7 @@ def mindie_configuration(settings: ServingSettings) -> str:
     backend["ScheduleConfig"] |= {
         "maxBatchSize": batch,
         "maxPrefillBatchSize": min(_DEFAULT_PREFILL_BATCH, batch),
-        "maxPrefillTokens": max(_PREFILL_TOKENS, length - 1),
+        "maxPrefillTokens": max(_PREFILL_TOKENS, longest),
         # No answer is cut off before the window is full.
         "maxIterTimes": length,
     }
@@ -265,7 +275,39 @@ class MindieEngine(ContainerServingEngine):
             FieldLimit(field="reasoning_parser", reason=unknown),
         )
 
+    def check(
+        self,
+        task: EngineTask,
+        spec: Mapping[str, Any],
+        *,
+        chip: Chip | None,
+        model: ModelFacts | None,
+    ) -> tuple[FieldFinding, ...]:
+        found = super().check(task, spec, chip=chip, model=model)
+        concurrency = self.normalise(task, spec)["concurrency"]
+        if found or chip is None or not container_engine.is_inference_chip(chip):
+            return found
+        if (concurrency or 0) <= _MAX_BATCH_ON_INFERENCE_CHIPS:
+            return found
+        return (
+            field_finding(
+                "concurrency",
+                "engine.mindie.concurrency_too_large",
+                "concurrency must be at most {limit} with MindIE on {chip}, got {value}",
+                limit=_MAX_BATCH_ON_INFERENCE_CHIPS,
+                chip=chip.label,
+                value=concurrency,
+            ),
+        )
+
     def check_engine_rules(self, spec: Mapping[str, Any]) -> Iterator[FieldFinding]:
+        if _NOT_IN_MODEL_NAME.search(spec["model_name"]):
+            yield field_finding(
+                "model_name",
+                "engine.mindie.invalid_model_name",
+                "model_name must have no : or / for MindIE, and end with a letter or digit, got {name}",
+                name=repr(spec["model_name"]),
+            )
         reasoning = spec["reasoning_parser"]
         if reasoning not in (None, "", AUTO, OFF):
             yield field_finding(

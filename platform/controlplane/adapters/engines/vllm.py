@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 
 from controlplane.adapters.engines import container_commands, container_engine, tool_parsers
 from controlplane.adapters.engines.container_serving import (
@@ -235,8 +236,118 @@ VLLM_PROFILE = EngineProfile(
 )
 
 
+#: Architecture → the last release of vLLM with it (``max_version``), from the registry of 0.33.0. With a later one
+#: the server ends at the start.
+LAST_RELEASES: Mapping[str, str] = {
+    "AquilaForCausalLM": "0.24.0",
+    "AquilaModel": "0.24.0",
+    "ArcticForCausalLM": "0.28.0",
+    "AyaVisionForConditionalGeneration": "0.24.0",
+    "BaiChuanForCausalLM": "0.23.0",
+    "BaichuanForCausalLM": "0.23.0",
+    "BambaForCausalLM": "0.23.0",
+    "ChameleonForConditionalGeneration": "0.28.0",
+    "Cheers": "0.28.0",
+    "CheersForConditionalGeneration": "0.28.0",
+    "DonutForConditionalGeneration": "0.10.2",
+    "Dots1ForCausalLM": "0.23.0",
+    "ErnieForSequenceClassification": "0.23.0",
+    "ErnieForTokenClassification": "0.23.0",
+    "ErnieModel": "0.23.0",
+    "Fairseq2LlamaForCausalLM": "0.28.0",
+    "FireRedLIDForConditionalGeneration": "0.28.0",
+    "FuyuForCausalLM": "0.25.0",
+    "GritLM": "0.28.0",
+    "Grok1ForCausalLM": "0.24.0",
+    "Grok1ModelForCausalLM": "0.24.0",
+    "HCXVisionForCausalLM": "0.28.0",
+    "InternLM2VEForCausalLM": "0.23.0",
+    "InternLMForCausalLM": "0.23.0",
+    "JAISLMHeadModel": "0.22.0",
+    "MPTForCausalLM": "0.28.0",
+    "MantisForConditionalGeneration": "0.24.0",
+    "MiniMaxForCausalLM": "0.23.0",
+    "MiniMaxM1ForCausalLM": "0.23.0",
+    "MiniMaxText01ForCausalLM": "0.23.0",
+    "MiniMaxVL01ForConditionalGeneration": "0.23.0",
+    "MllamaForConditionalGeneration": "0.10.2",
+    "MotifForCausalLM": "0.10.2",
+    "MptForCausalLM": "0.28.0",
+    "MusicFlamingoForConditionalGeneration": "0.24.0",
+    "OuroForCausalLM": "0.26.0",
+    "PersimmonForCausalLM": "0.25.0",
+    "Phi3SmallForCausalLM": "0.9.2",
+    "Phi4FlashForCausalLM": "0.10.2",
+    "Phi4MultimodalForCausalLM": "0.12.0",
+    "Plamo2ForCausalLM": "0.26.0",
+    "PrithviGeoSpatialMAE": "0.28.0",
+    "QWenLMHeadModel": "0.23.0",
+    "QwenVLForConditionalGeneration": "0.23.0",
+    "RWForCausalLM": "0.28.0",
+    "StableLMEpochForCausalLM": "0.28.0",
+    "Tarsier2ForConditionalGeneration": "0.23.0",
+    "TarsierForConditionalGeneration": "0.24.0",
+    "TeleChatForCausalLM": "0.25.0",
+    "XverseForCausalLM": "0.23.0",
+}
+
 #: Encoders and Whisper, whose models have no ``SupportsPP``; vLLM ends at the start.
 _WITHOUT_PIPELINE = re.compile(r"Bert|Roberta|Whisper|^(Gte)?New")
+#: The other architectures of the registries of vLLM 0.23.0 and 0.33.0 whose classes have no ``SupportsPP``.
+_ARCHITECTURES_WITHOUT_PIPELINE = frozenset(
+    {
+        "AliceAIForCausalLM",
+        "AriaForConditionalGeneration",
+        "BgeM3EmbeddingModel",
+        "CLIPModel",
+        "CohereAsrForConditionalGeneration",
+        "ColBERTLfm2Model",
+        "D3ForSequenceClassification",
+        "DiffusionGemmaForBlockDiffusion",
+        "DomynEdgeForCausalLM",
+        "DoryForCausalLM",
+        "EmbeddingGemma2Model",
+        "ErnieForSequenceClassification",
+        "ErnieForTokenClassification",
+        "ErnieModel",
+        "FireRedASR2ForConditionalGeneration",
+        "FireRedLIDForConditionalGeneration",
+        "FunASRForConditionalGeneration",
+        "GPT2ForSequenceClassification",
+        "Gemma3TextModel",
+        "Gemma3nForCausalLM",
+        "Gemma3nForConditionalGeneration",
+        "GteModel",
+        "HF_ColBERT",
+        "HrmTextForCausalLM",
+        "IQuestLoopCoderForCausalLM",
+        "Idefics3ForConditionalGeneration",
+        "JinaForRanking",
+        "Lfm2BidirectionalModel",
+        "LlamaBidirectionalForSequenceClassification",
+        "LlamaBidirectionalModel",
+        "Mamba2ForCausalLM",
+        "MiniMaxForCausalLM",
+        "MiniMaxM1ForCausalLM",
+        "MiniMaxText01ForCausalLM",
+        "NemotronH_Nano_Omni_Reasoning_V3",
+        "NemotronH_Nano_VL_V2",
+        "NemotronH_Omni_Reasoning_V3",
+        "NemotronH_Super_Omni_Reasoning_V3",
+        "NemotronParseForConditionalGeneration",
+        "OpenAIPrivacyFilterForTokenClassification",
+        "OuroForCausalLM",
+        "PaddleOCRVLForConditionalGeneration",
+        "Phi4MMForCausalLM",
+        "PrithviGeoSpatialMAE",
+        "RadioMBartPrefixForCausalLM",
+        "SiglipModel",
+        "SmolVLMForConditionalGeneration",
+        "Terratorch",
+        "VoyageQwen3BidirectionalEmbedModel",
+        "Zamba2ForCausalLM",
+    }
+)
 _PIPELINE_LIMIT = FieldLimit(
     field="parallel.pipeline",
     reason=Reason(
@@ -248,8 +359,17 @@ _PIPELINE_LIMIT = FieldLimit(
 
 def pipeline_limits(model: ModelFacts | None) -> tuple[FieldLimit, ...]:
     """That a model cannot be divided by layers, if so."""
-    without = model is not None and _WITHOUT_PIPELINE.search(model.architecture)
-    return (_PIPELINE_LIMIT,) if without else ()
+    if model is None or supports_pipeline(model.architecture):
+        return ()
+    return (_PIPELINE_LIMIT,)
+
+
+def supports_pipeline(architecture: str) -> bool:
+    """Whether vLLM divides the layers of a model of the architecture; also where its registry lacks it."""
+    return (
+        architecture not in _ARCHITECTURES_WITHOUT_PIPELINE
+        and _WITHOUT_PIPELINE.search(architecture) is None
+    )
 
 
 class VllmEngine(ContainerServingEngine):
@@ -260,6 +380,7 @@ class VllmEngine(ContainerServingEngine):
     field_limits = (QUEUE_SIZE_LIMIT,)
     checks_bfloat16 = False
     parsers = "vllm"
+    architecture_max_versions = LAST_RELEASES
 
     def limits(
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
@@ -345,6 +466,7 @@ class VllmAscendEngine(ContainerServingEngine):
     engine_profile = VLLM_ASCEND_PROFILE
     field_limits = _VLLM_ASCEND_LIMITS
     parsers = "vllm"
+    architecture_max_versions = LAST_RELEASES
 
     def limits(
         self, task: EngineTask, *, chip: Chip | None, model: ModelFacts | None
