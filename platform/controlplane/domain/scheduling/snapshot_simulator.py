@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 
 from controlplane.domain.common.resources import Resources
 from controlplane.domain.quotas.claims import WHOLE_CARD, RoleShape
-from controlplane.domain.quotas.queues import QueueSnapshot
 from controlplane.domain.scheduling.plans import ClaimEviction, ClaimPlacement, cards_of_replicas
 from controlplane.domain.scheduling.snapshots import (
     CardSnapshot,
@@ -74,7 +73,7 @@ class SnapshotSimulator:
     def submit(self, claim: ClaimSnapshot) -> None:
         self._claims[claim.uid] = claim
 
-    def delete_launch_objects(self, uid: str) -> None:
+    def withdraw(self, uid: str) -> None:
         """Remove the pending claim; cards nominated for it become available."""
         del self._claims[uid]
         self.release_nominated(uid)
@@ -143,12 +142,6 @@ class SnapshotSimulator:
     def change_node(self, node: NodeSnapshot) -> None:
         """Another view of a node of that uid, such as a cordoned one or one with a faulty card."""
         self._nodes[node.uid] = node
-
-    def change_queue(self, queue: QueueSnapshot) -> None:
-        """Other rights for the queue; what it holds stays."""
-        self._queues[queue.uid] = replace(
-            queue, used=self._queues[queue.uid].used, shared=self._queues[queue.uid].shared
-        )
 
     # -- The books --
 
