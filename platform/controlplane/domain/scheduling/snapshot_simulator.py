@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from controlplane.domain.common.resources import Resources
 from controlplane.domain.quotas.claims import WHOLE_CARD, RoleShape
 from controlplane.domain.scheduling.plans import ClaimEviction, ClaimPlacement, cards_of_replicas
 from controlplane.domain.scheduling.snapshots import (
@@ -183,7 +182,7 @@ class SnapshotSimulator:
                 _card_after_release(card, role, nominee) if card.uid in named else card
                 for card in node.cards
             ),
-            allocated=_subtract_resources(node.allocated, role.limits),
+            allocated=node.allocated.plus(role.limits.times(-1)),
         )
         return released
 
@@ -242,7 +241,3 @@ def _card_after_release(card: CardSnapshot, role: RoleShape, nominee: str) -> Ca
     if role.share < WHOLE_CARD:
         return replace(card, shared=card.shared - role.share, nominated_for=nominee)
     return replace(card, held_by=None, nominated_for=nominee)
-
-
-def _subtract_resources(allocated: Resources, limits: Resources) -> Resources:
-    return allocated.plus(limits.times(-1))

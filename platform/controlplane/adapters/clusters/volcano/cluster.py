@@ -105,7 +105,11 @@ class VolcanoCluster(KubernetesCluster):
         scheduled = {name: one for name, one in found.items() if not one.pinned}
         # Where every process runs, Volcano has nothing to add.
         objects = self._volcano_objects(
-            [one for one in scheduled.values() if not _are_all_replicas_running(one)]
+            [
+                one
+                for one in scheduled.values()
+                if any(each.phase is not ReplicaPhase.RUNNING for each in one.launch.replicas)
+            ]
         )
         return {**found} | {
             name: with_volcano_status(one, objects.get(name, VolcanoObjects()))
@@ -315,7 +319,3 @@ class VolcanoCluster(KubernetesCluster):
                 level=level,
             )
         return int(found[0]["spec"]["tier"])
-
-
-def _are_all_replicas_running(found: FoundLaunch) -> bool:
-    return all(replica.phase is ReplicaPhase.RUNNING for replica in found.launch.replicas)
