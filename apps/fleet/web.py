@@ -153,7 +153,9 @@ class ChipFilter(FilterForm):
             if vendor in (None, one.chip.vendor)
             and kind in (None, one.chip.kind)
             and (one.cards or not self.chosen("here"))
-            and any(text in name for name in _chip_names(one.chip))
+            and any(
+                text in name for name in (one.chip.name, one.chip.title.lower(), *one.chip.aliases)
+            )
         ]
 
 
@@ -214,10 +216,6 @@ def chip_detail(request: HttpRequest, name: str) -> HttpResponse:
     return render(request, "fleet/chip.html", context)
 
 
-def _chip_names(chip: Chip) -> set[str]:
-    return {chip.name, chip.title.lower(), *chip.aliases}
-
-
 def _chip_row(known: FleetChip) -> dict[str, Any]:
     chip = known.chip
     return {
@@ -228,13 +226,11 @@ def _chip_row(known: FleetChip) -> dict[str, Any]:
         "rate": next(
             (rate for rate in peak_rates(chip) if rate.code in ("bfloat16", "float16")), None
         ),
-        "unverified": [spec_value.label for spec_value in _unverified_values(chip)],
+        "unverified": [
+            spec_value.label for spec_value in spec_values(chip) if spec_value.unverified
+        ],
         "unknown": chip.confidence is ProfileConfidence.UNVERIFIED,
     }
-
-
-def _unverified_values(chip: Chip) -> list[ChipSpecValue]:
-    return [spec_value for spec_value in spec_values(chip) if spec_value.unverified]
 
 
 def _exporter_series_by_metric(

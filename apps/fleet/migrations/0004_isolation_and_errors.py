@@ -5,7 +5,7 @@ class Migration(migrations.Migration):
     """Nodes say whether they are isolated or tainted, clusters why their last inventory failed."""
 
     dependencies = [
-        ("fleet", "0002_remote_clusters_and_node_locality"),
+        ("fleet", "0001_tables_of_0_1_0"),
     ]
 
     operations = [

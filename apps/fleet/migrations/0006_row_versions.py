@@ -2,18 +2,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from django.db import migrations, models
+from django.db import migrations
 
+from controlplane.persistence.models import VersionedModel
 from controlplane.persistence.row_versions import RowVersionTrigger
 
-_ROW_VERSION = models.BigIntegerField(
-    db_default=models.Func(
-        models.Value("persistence_row_version"),
-        function="nextval",
-        output_field=models.BigIntegerField(),
-    ),
-    editable=False,
-)
+_ROW_VERSION = VersionedModel._meta.get_field("row_version")
 
 
 class Migration(migrations.Migration):
@@ -26,7 +20,7 @@ class Migration(migrations.Migration):
 
     operations: ClassVar = [
         *(
-            migrations.AddField(model_name=name, name="row_version", field=_ROW_VERSION)
+            migrations.AddField(model_name=name, name="row_version", field=_ROW_VERSION.clone())
             for name in ("card", "node")
         ),
         RowVersionTrigger(

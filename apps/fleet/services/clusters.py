@@ -379,16 +379,6 @@ def _validate_options(options: Mapping[str, Any]) -> None:
                 ),
                 field=_option_field(option),
             )
-    inside = options.get("in_cluster", False)
-    if not isinstance(inside, bool):
-        raise ClusterRefused(
-            Reason(
-                "cluster.options.in_cluster_not_boolean",
-                "in_cluster must be true or false, got {value}",
-                value=repr(inside),
-            ),
-            field=_option_field("in_cluster"),
-        )
 
 
 def _option_field(option: str) -> str:

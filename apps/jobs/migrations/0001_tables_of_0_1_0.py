@@ -29,7 +29,7 @@ class Migration(migrations.Migration):
     ]
     dependencies = [
         ("accounts", "0001_tables_of_0_1_0"),
-        ("fleet", "0002_remote_clusters_and_node_locality"),
+        ("fleet", "0001_tables_of_0_1_0"),
         ("quotas", "0001_tables_of_0_1_0"),
         ("registry", "0001_tables_of_0_1_0"),
     ]

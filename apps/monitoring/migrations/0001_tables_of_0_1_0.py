@@ -132,7 +132,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ("accounts", "0003_append_only_and_staff"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-        ("fleet", "0002_remote_clusters_and_node_locality"),
+        ("fleet", "0001_tables_of_0_1_0"),
     ]
 
     operations = [

@@ -220,20 +220,7 @@ class CardRateChangeSerializer(rest.StrictSerializer[Any]):
 
 
 _CHIP = OpenApiParameter("chip", OpenApiTypes.STR, OpenApiParameter.PATH)
-_CSV_FIELDS = (
-    "claim",
-    "team",
-    "queue",
-    "user",
-    "work_kind",
-    "work_uid",
-    "work_name",
-    "chip",
-    "cards",
-    "since",
-    "until",
-    "card_microseconds",
-)
+_CSV_FIELDS = tuple(name for name in UsageRecordSerializer.Meta.fields if name != "card_hours")
 
 
 class CSVRenderer(BaseRenderer):

@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ("contenttypes", "0002_remove_content_type_name"),
         ("monitoring", "0001_tables_of_0_1_0"),
-        ("fleet", "0002_remote_clusters_and_node_locality"),
+        ("fleet", "0001_tables_of_0_1_0"),
     ]
 
     operations = [

@@ -10,15 +10,18 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from controlplane.domain.common.reasons import NONE, Reason
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    from pydantic import BaseModel, ValidationError
+
+_Declaration = TypeVar("_Declaration")
 
 #: Parameters that the product passes to constructors; no options.
 NOT_OPTIONS = frozenset({"installation", "kubeconfig", "outbound", "token", "clock"})
@@ -39,15 +42,13 @@ class AdapterOptions:
 
     #: Type and default of each option by name; ``...`` is the default of a required one.
     types: Mapping[str, tuple[Any, Any]]
-    #: Names of those that the adapter checks itself, since it reads them into a dataclass.
-    checked_by_adapter: frozenset[str]
     #: Whether it accepts options of any other name.
     open: bool
 
     @classmethod
     def none(cls) -> AdapterOptions:
         """No options at all."""
-        return cls(types={}, checked_by_adapter=frozenset(), open=False)
+        return cls(types={}, open=False)
 
     def model(self, name: str) -> type[BaseModel]:
         """A model with these options as its fields."""
@@ -60,7 +61,7 @@ class AdapterOptions:
         types = {
             name: (declared, None)
             for name, (declared, _) in self.types.items()
-            if name not in self.checked_by_adapter and _is_json_type(declared)
+            if _is_json_type(declared)
         }
         return _options_model(types, name="Options", is_open=True)
 
@@ -79,12 +80,7 @@ class AdapterOptions:
                 )
         for name, (_, default) in self.types.items():
             if default is ... and name not in options:
-                raise InvalidOption(
-                    Reason(
-                        "adapter.option.missing", "the option {option} is required", option=name
-                    ),
-                    option=name,
-                )
+                raise InvalidOption(_missing(name), option=name)
         self._check_types(options)
 
     def _check_types(self, options: Mapping[str, Any]) -> None:
@@ -94,28 +90,83 @@ class AdapterOptions:
         try:
             self._checked.model_validate_json(json.dumps(checked), strict=True)
         except ValidationError as error:
-            first = error.errors()[0]
-            path = "".join(
-                f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]
-            )
-            option = path.removeprefix(".")
-            raise InvalidOption(
-                Reason(
-                    "adapter.option.invalid",
-                    "{option} is {value}: {error}",
-                    option=option,
-                    value=repr(first["input"])[:_LONGEST_VALUE],
-                    error=first["msg"],
-                ),
-                option=option,
-            ) from error
+            raise _invalid_option(error) from error
+
+
+def read_options(declaration: type[_Declaration], options: Mapping[str, Any]) -> _Declaration:
+    """The options as an instance of the dataclass that declares them.
+
+    :raises InvalidOption: with the first option that cannot be used.
+    """
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415
+
+    try:
+        return TypeAdapter(declaration).validate_json(json.dumps(options), strict=True)
+    except ValidationError as error:
+        raise _invalid_option(error) from error
+
+
+_LIST = Reason("adapter.option.list", "a list")
+_OBJECT = Reason("adapter.option.object", "an object")
+#: What pydantic expected, by its type of error.
+_EXPECTED: Mapping[str, Reason] = {
+    "bool_type": Reason("adapter.option.boolean", "true or false"),
+    "dataclass_type": _OBJECT,
+    "dict_type": _OBJECT,
+    "float_type": Reason("adapter.option.number", "a number"),
+    "int_type": Reason("adapter.option.integer", "an integer"),
+    "list_type": _LIST,
+    "string_type": Reason("adapter.option.string", "a string"),
+    "tuple_type": _LIST,
+}
+
+
+def _invalid_option(error: ValidationError) -> InvalidOption:
+    """The first error in words; checks of adapters raise ``ValueError`` with what they expect."""
+    first = error.errors()[0]
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
+    option, value = path.removeprefix("."), repr(first["input"])[:_LONGEST_VALUE]
+    kind, context = first["type"], first.get("ctx", {})
+    if kind == "missing":
+        return InvalidOption(_missing(option), option=option)
+    if kind == "unexpected_keyword_argument":
+        unexpected = Reason(
+            "adapter.option.unexpected", "{option} is not an option; remove it", option=option
+        )
+        return InvalidOption(unexpected, option=option)
+    expected: str | None = _EXPECTED.get(kind)
+    if kind == "value_error":
+        expected = context["error"].args[0]
+    elif kind == "literal_error":
+        choices = ", ".join(re.findall("'([^']*)'", context["expected"]))
+        expected = Reason("adapter.option.choice", "one of {choices}", choices=choices)
+    if expected is None:
+        message = Reason(
+            "adapter.option.invalid",
+            "{option} is {value}: {error}",
+            option=option,
+            value=value,
+            error=first["msg"],
+        )
+    else:
+        message = Reason(
+            "adapter.option.not_expected",
+            "{option} must be {expected}, got {value}",
+            option=option,
+            expected=expected,
+            value=value,
+        )
+    return InvalidOption(message, option=option)
+
+
+def _missing(option: str) -> Reason:
+    return Reason("adapter.option.missing", "the option {option} is required", option=option)
 
 
 @cache
 def adapter_options(adapter: Any, *, without: frozenset[str] = NOT_OPTIONS) -> AdapterOptions:
     """The options that the class or factory ``adapter`` declares."""
     types: dict[str, tuple[Any, Any]] = {}
-    own = frozenset[str]()
     is_open = False
     for constructor, declaration in _constructors(adapter):
         hints = get_type_hints(constructor, include_extras=True)
@@ -127,12 +178,11 @@ def adapter_options(adapter: Any, *, without: frozenset[str] = NOT_OPTIONS) -> A
                 default = ... if each.default is each.empty else each.default
                 types[each.name] = (hints.get(each.name, Any), default)
         if is_open and declaration is not None:
-            is_open, declared = False, _dataclass_types(declaration)
-            own = frozenset(declared)
-            types |= declared
+            is_open = False
+            types |= _dataclass_types(declaration)
         if not is_open:
             break
-    return AdapterOptions(types=types, checked_by_adapter=own, open=is_open)
+    return AdapterOptions(types=types, open=is_open)
 
 
 def _constructors(adapter: Any) -> Iterator[tuple[Any, Any]]:

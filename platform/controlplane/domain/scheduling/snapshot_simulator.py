@@ -10,9 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from controlplane.domain.common.resources import Resources
 from controlplane.domain.quotas.claims import WHOLE_CARD, RoleShape
-from controlplane.domain.quotas.queues import QueueSnapshot
 from controlplane.domain.scheduling.plans import ClaimEviction, ClaimPlacement, cards_of_replicas
 from controlplane.domain.scheduling.snapshots import (
     CardSnapshot,
@@ -74,7 +72,7 @@ class SnapshotSimulator:
     def submit(self, claim: ClaimSnapshot) -> None:
         self._claims[claim.uid] = claim
 
-    def delete_launch_objects(self, uid: str) -> None:
+    def withdraw(self, uid: str) -> None:
         """Remove the pending claim; cards nominated for it become available."""
         del self._claims[uid]
         self.release_nominated(uid)
@@ -144,12 +142,6 @@ class SnapshotSimulator:
         """Another view of a node of that uid, such as a cordoned one or one with a faulty card."""
         self._nodes[node.uid] = node
 
-    def change_queue(self, queue: QueueSnapshot) -> None:
-        """Other rights for the queue; what it holds stays."""
-        self._queues[queue.uid] = replace(
-            queue, used=self._queues[queue.uid].used, shared=self._queues[queue.uid].shared
-        )
-
     # -- The books --
 
     def _allocate_replica(
@@ -190,7 +182,7 @@ class SnapshotSimulator:
                 _card_after_release(card, role, nominee) if card.uid in named else card
                 for card in node.cards
             ),
-            allocated=_subtract_resources(node.allocated, role.limits),
+            allocated=node.allocated.plus(role.limits.times(-1)),
         )
         return released
 
@@ -249,7 +241,3 @@ def _card_after_release(card: CardSnapshot, role: RoleShape, nominee: str) -> Ca
     if role.share < WHOLE_CARD:
         return replace(card, shared=card.shared - role.share, nominated_for=nominee)
     return replace(card, held_by=None, nominated_for=nominee)
-
-
-def _subtract_resources(allocated: Resources, limits: Resources) -> Resources:
-    return allocated.plus(limits.times(-1))

@@ -149,7 +149,7 @@ class RemoveClaim:
             _require_in_snapshot(
                 self.claim, {claim.uid: claim for claim in snapshot.claims}, "claim"
             )
-            timeline.delete_launch_objects(self.claim)
+            timeline.withdraw(self.claim)
         return timeline.snapshot()
 
 

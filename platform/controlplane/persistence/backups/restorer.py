@@ -33,6 +33,7 @@ _CREATED_BY_MIGRATIONS = frozenset({"django_content_type", "auth_permission"})
 #: Squashed migrations that builds between 0.1.0 and 0.2.0 recorded beside those that they replaced.
 _FORMER_SQUASHES = frozenset(
     {
+        ("fleet", "0002_remote_clusters_and_node_locality"),
         ("jobs", "0002_filters_quantization_variables_and_retries"),
         ("quotas", "0004_defragmentations_what_ifs_and_phases"),
         ("registry", "0002_storage_quantization_catalog_and_imports"),

@@ -9,9 +9,9 @@ import pytest
 from controlplane.adapters.clusters.kubernetes.cluster_profile import (
     ClusterProfile,
     HostMount,
-    InvalidClusterProfile,
     SharedVolume,
 )
+from controlplane.ports.clusters import InvalidClusterOption
 
 
 def test_options_are_read_from_json() -> None:
@@ -31,15 +31,20 @@ def test_options_are_read_from_json() -> None:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "an unknown option": ({"imgae": "x"}, "unknown option 'imgae'"),
+    "an unknown option": ({"imgae": "x"}, "imgae is not an option"),
     "a relative path": ({"engines": "opt/engines"}, "engines must be an absolute path"),
     "a path above": (
         {"mounts": [{"host_path": "/a/../etc", "at": "/b"}]},
         r"mounts\[0\].host_path",
     ),
-    "a mount without its place": ({"mounts": [{"host_path": "/a"}]}, r"mounts\[0\] must be"),
+    "a mount without its place": ({"mounts": [{"host_path": "/a"}]}, r"mounts\[0\].at is required"),
     "mounts that are a text": ({"mounts": "/a"}, "mounts must be a list"),
     "a store of both kinds": ({"store": {"claim": "a", "host_path": "/b"}}, "store must be"),
+    "a store of neither kind": ({"store": {}}, "store must be"),
+    "a mount with more": (
+        {"mounts": [{"host_path": "/a", "at": "/b", "mode": "rw"}]},
+        r"mounts\[0\].mode is not an option",
+    ),
     "a claim with a slash": ({"work": {"claim": "a/b"}}, "work.claim"),
     "an unknown way in": (
         {"reach": "tunnel"},
@@ -59,7 +64,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"egress": [{"cidr": "10.0.0.1/8"}]},
         r"egress\[0\].cidr must be a",
     ),
-    "a rule without a network": ({"egress": [{"ports": [1]}]}, r"egress\[0\] must be"),
+    "a rule without a network": ({"egress": [{"ports": [1]}]}, r"egress\[0\].cidr is required"),
     "port 0": (
         {"egress": [{"cidr": "10.0.0.0/8", "ports": [0]}]},
         r"egress\[0\].ports\[0\] must be from 1",
@@ -67,7 +72,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "an egress of one rule": ({"egress": {"cidr": "10.0.0.0/8"}}, "egress must be a list"),
     "a class without its driver": (
         {"device_classes": [{"resource": "nvidia.com/gpu", "device_class": "gpu"}]},
-        r"device_classes\[0\] must be",
+        r"device_classes\[0\].driver is required",
     ),
     "a resource without its domain": (
         {"device_classes": [{"resource": "gpu", "device_class": "gpu", "driver": "gpu"}]},
@@ -94,5 +99,5 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 def test_an_option_that_cannot_be_used_is_refused_by_name(
     options: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(InvalidClusterProfile, match=message):
+    with pytest.raises(InvalidClusterOption, match=message):
         ClusterProfile.read(options)

@@ -13,7 +13,6 @@ from kubernetes.client import ApiClient
 from controlplane.adapters.clusters.kubernetes import manifests
 from controlplane.adapters.clusters.kubernetes.cluster_profile import (
     ClusterProfile,
-    InvalidClusterProfile,
 )
 from controlplane.adapters.clusters.kubernetes.connection_checks import connection_checks
 from controlplane.adapters.clusters.kubernetes.dra import VERSIONS, DraDevices
@@ -22,7 +21,7 @@ from controlplane.adapters.clusters.kubernetes.launch_plans import LaunchPlan
 from controlplane.adapters.clusters.kubernetes.launching import PodLauncher
 from controlplane.adapters.clusters.volcano.cluster import VolcanoCluster
 from controlplane.ports import adapter_registry
-from controlplane.ports.clusters import CheckVerdict, LaunchRefused
+from controlplane.ports.clusters import CheckVerdict, InvalidClusterOption, LaunchRefused
 from tests.golden.manifests import compare
 from tests.unit.adapters.kubernetes.api_objects import H800, OURS, node
 from tests.unit.adapters.kubernetes.fake_api import AnsweringApi, StoringApi, listing
@@ -226,7 +225,7 @@ def test_a_cluster_without_the_api_refuses_and_its_checks_say_what_to_do() -> No
 
 
 def test_volcano_refuses_device_classes() -> None:
-    with pytest.raises(InvalidClusterProfile, match="not supported with Volcano"):
+    with pytest.raises(InvalidClusterOption, match="not supported with Volcano"):
         VolcanoCluster(installation=OURS, kubeconfig=KUBECONFIG, device_classes=[CLASS])
 
 

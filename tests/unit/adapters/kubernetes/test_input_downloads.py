@@ -12,12 +12,11 @@ import pytest
 from controlplane.adapters.clusters.kubernetes import manifests
 from controlplane.adapters.clusters.kubernetes.cluster_profile import (
     ClusterProfile,
-    InvalidClusterProfile,
 )
 from controlplane.adapters.clusters.kubernetes.launch_plans import LaunchPlan
 from controlplane.adapters.clusters.volcano import jobs
 from controlplane.ports.artifacts import BlobDownload
-from controlplane.ports.clusters import ExitCause, ReplicaPhase
+from controlplane.ports.clusters import ExitCause, InvalidClusterOption, ReplicaPhase
 from controlplane.ports.launches import InputArtifact
 from tests.unit.adapters.kubernetes.test_launch_status import AT, pod, written
 from tests.unit.adapters.kubernetes.test_launch_status import seen as observed_replica
@@ -107,7 +106,7 @@ def test_pods_that_volcano_creates_download_as_well() -> None:
 
 
 def test_a_shared_cache_is_filled_by_an_image_of_the_operator() -> None:
-    with pytest.raises(InvalidClusterProfile, match="image is empty"):
+    with pytest.raises(InvalidClusterOption, match="image is empty"):
         ClusterProfile.read({"cache": {"host_path": "/var/cache/ninefold"}})
 
 

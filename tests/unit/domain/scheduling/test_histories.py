@@ -118,12 +118,21 @@ def requests(draw: st.DrawFn) -> ClaimSnapshot:
     )
 
 
+class SimulatorWithQueueChanges(SnapshotSimulator):
+    """With operators who change queues while work runs."""
+
+    def change_queue(self, queue: QueueSnapshot) -> None:
+        """Other rights for the queue; what it holds stays."""
+        held = self._queues[queue.uid]
+        self._queues[queue.uid] = replace(queue, used=held.used, shared=held.shared)
+
+
 class Histories(RuleBasedStateMachine):
     """One company's fleet; ``now`` moves only forward."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.timeline = SnapshotSimulator(snapshot(*fleet(), queues=QUEUES))
+        self.timeline = SimulatorWithQueueChanges(snapshot(*fleet(), queues=QUEUES))
         self.now = AT
         self.asked = 0
         self.state = SchedulerState()
@@ -133,7 +142,7 @@ class Histories(RuleBasedStateMachine):
     @initialize(queues=st.permutations(QUEUES))
     def found(self, queues: list[QueueSnapshot]) -> None:
         """The order in which queues are read does not matter."""
-        self.timeline = SnapshotSimulator(snapshot(*fleet(), queues=queues))
+        self.timeline = SimulatorWithQueueChanges(snapshot(*fleet(), queues=queues))
 
     # -- Claims --
 
@@ -159,7 +168,7 @@ class Histories(RuleBasedStateMachine):
     @rule(which=st.integers(0, 99))
     def a_claim_is_withdrawn(self, which: int) -> None:
         waiting = self.timeline.waiting
-        self.timeline.delete_launch_objects(waiting[which % len(waiting)].uid)
+        self.timeline.withdraw(waiting[which % len(waiting)].uid)
 
     @rule()
     def evicted_claims_stop(self) -> None:

@@ -100,7 +100,7 @@ def test_cards_of_a_victim_wait_for_whom_it_stopped_as_long_as_that_one_waits(
     timeline.revoke(ClaimEviction(claim="victim", beneficiary="heir", reason=""))
     assert timeline.snapshot().running[0].revoking
     if withdrawn:
-        timeline.delete_launch_objects("heir")
+        timeline.withdraw("heir")
     timeline.end("victim")
     nominated = {card.nominated_for for card in timeline.snapshot().nodes[0].cards}
     assert nominated == ({""} if withdrawn else {"heir"})
@@ -131,12 +131,3 @@ def test_what_was_stopped_takes_any_chip_again_that_it_took_before() -> None:
 def test_what_should_have_ended_has_only_to_do_again_what_it_lost() -> None:
     late = running("v", {"a": (0,)}, saved=hours(0.25), ends_in=hours(-3))
     assert requeued_claim(late, at=AT).runtime == hours(0.25)
-
-
-def test_rights_of_a_queue_change_but_not_what_it_holds() -> None:
-    seen = snapshot(node("a"), running=[running("r", {"a": (0,)})])
-    timeline = SnapshotSimulator(seen)
-    timeline.change_queue(replace(seen.queues["research"], open=False, used={}))
-    queue = timeline.snapshot().queues["research"]
-    assert not queue.open
-    assert queue.used == {NPU: 1}

@@ -24,7 +24,6 @@ from controlplane.adapters.clusters.kubernetes.api import (
     object_name,
 )
 from controlplane.adapters.clusters.kubernetes.cluster import KubernetesCluster
-from controlplane.adapters.clusters.kubernetes.cluster_profile import InvalidClusterProfile
 from controlplane.adapters.clusters.kubernetes.connection_checks import SchedulerChecks
 from controlplane.adapters.clusters.kubernetes.launch_plans import LaunchPlan
 from controlplane.adapters.clusters.kubernetes.launch_status import FoundLaunch
@@ -47,7 +46,13 @@ from controlplane.domain.common.reasons import Reason, join_reasons
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.quotas.queue_documents import Documents
 from controlplane.ports import adapter_registry
-from controlplane.ports.clusters import ClusterError, ClusterObject, LaunchRefused, ReplicaPhase
+from controlplane.ports.clusters import (
+    ClusterError,
+    ClusterObject,
+    InvalidClusterOption,
+    LaunchRefused,
+    ReplicaPhase,
+)
 from controlplane.ports.launches import Launch
 
 _JOBS = f"/apis/{object_names.JOBS}/jobs"
@@ -70,7 +75,7 @@ class VolcanoCluster(KubernetesCluster):
         super().__init__(**options)
         self._queue = queue
         if self.profile.device_classes:
-            raise InvalidClusterProfile(
+            raise InvalidClusterOption(
                 "volcano.options.device_classes",
                 "device_classes is not supported with Volcano, whose queues count extended "
                 "resources of device plug-ins; register the cluster with the kind kubernetes",
@@ -100,7 +105,11 @@ class VolcanoCluster(KubernetesCluster):
         scheduled = {name: one for name, one in found.items() if not one.pinned}
         # Where every process runs, Volcano has nothing to add.
         objects = self._volcano_objects(
-            [one for one in scheduled.values() if not _are_all_replicas_running(one)]
+            [
+                one
+                for one in scheduled.values()
+                if any(each.phase is not ReplicaPhase.RUNNING for each in one.launch.replicas)
+            ]
         )
         return {**found} | {
             name: with_volcano_status(one, objects.get(name, VolcanoObjects()))
@@ -310,7 +319,3 @@ class VolcanoCluster(KubernetesCluster):
                 level=level,
             )
         return int(found[0]["spec"]["tier"])
-
-
-def _are_all_replicas_running(found: FoundLaunch) -> bool:
-    return all(replica.phase is ReplicaPhase.RUNNING for replica in found.launch.replicas)
