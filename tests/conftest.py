@@ -48,6 +48,33 @@ SHARED_PROGRAMS = {
     "product": ("tests/e2e/test_browser.py", "tests/e2e/test_faults.py", "tests/e2e/test_main_"),
 }
 
+#: Files of few tests that take as long as files of many: with ``--dist loadfile`` they come first, longest first,
+#: because at the end one of them would keep a worker busy while the others have nothing left.
+LONG_FILES = (
+    "tests/integration/backups/test_backups.py",
+    "tests/functional/client/test_documents.py",
+    "tests/functional/client/test_command_line.py",
+    "tests/unit/domain/scheduling/test_histories.py",
+    "tests/functional/api/test_checkpoints.py",
+    "tests/integration/workflows/test_cancellation.py",
+    "tests/integration/storage/test_weight_downloads.py",
+    "tests/functional/api/test_dry_run.py",
+    "tests/integration/serving/test_rollouts.py",
+    "tests/functional/client/test_model_imports.py",
+    "tests/functional/admin/test_admin_actions.py",
+    "tests/integration/workflows/test_deploy_steps.py",
+    "tests/functional/api/test_index.py",
+    "tests/integration/serving/test_paused_rollouts.py",
+    "tests/integration/workflows/test_gates.py",
+    "tests/unit/benchmarks/test_replays.py",
+    "tests/integration/broker/test_filesystem_broker.py",
+    "tests/integration/workflows/test_retries.py",
+    "tests/integration/quotas/test_usage_ledger_invariants.py",
+    "tests/unit/test_dependencies.py",
+    "tests/integration/local_cluster/test_input_downloads.py",
+    "tests/integration/storage/test_artifacts_on_s3.py",
+)
+
 #: Folders whose files share a fixture that takes longer than their tests: one worker runs them.
 SHARING_FOLDERS = ("tests/integration/upgrade/",)
 
@@ -61,13 +88,21 @@ settings.load_profile("patient")
 _providers: Any = providers
 _is_local_module = _providers.is_local_module_file
 _providers.is_local_module_file = lambda path: (
-    not Path(path).is_relative_to(ROOT / "tests") and _is_local_module(path)
+    not str(path).startswith(f"{ROOT}/tests/") and _is_local_module(path)
 )
 
 
 def pytest_xdist_auto_num_workers() -> int:
     """Half as many workers again as cores: for a quarter of its time a worker waits, for servers and processes."""
     return (os.cpu_count() or 1) * 3 // 2
+
+
+class _LongFilesFirst(LoadScopeScheduling):
+    def _assign_work_unit(self, node: Any) -> None:
+        long = next((file for file in LONG_FILES if file in self.workqueue), None)
+        if long is not None:
+            self.workqueue.move_to_end(long, last=False)
+        super()._assign_work_unit(node)
 
 
 # Not by marks: xdist 3.8 writes the groups into names of tests where pytest 9.2 no longer reads them.
@@ -79,7 +114,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     groups = {"loadgroup": _group, "loadfile": _folder_or_file}.get(config.getvalue("dist"))
     if groups is None:
         return None
-    scheduler = LoadScopeScheduling(config, log)
+    scheduler = (LoadScopeScheduling if groups is _group else _LongFilesFirst)(config, log)
     scheduler._split_scope = groups
     if groups is _group:
         config.option.loadscopereorder = False

@@ -10,7 +10,8 @@ from typing import Any, ClassVar, LiteralString
 
 from django.conf import settings
 from django.contrib.contenttypes.models import ContentType
-from django.db import connection, transaction
+from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg import sql
 
 from apps.models.selectors import artifact_store
@@ -48,10 +49,20 @@ def connect_to(name: str) -> str:
     """Have Django use that database from now on, in every thread; return the name of the one before."""
     earlier = str(connection.settings_dict["NAME"])
     connection.close()
-    connection.settings_dict["NAME"] = name
+    use_connection(connections[DEFAULT_DB_ALIAS], database=name)
+    return earlier
+
+
+def use_connection(wrapper: BaseDatabaseWrapper, *, database: str) -> None:
+    """Make it Django's connection of this thread; what it or another thread opens leads to that database.
+
+    The one before stays as it is, open or closed.
+    """
+    connections[DEFAULT_DB_ALIAS] = wrapper
+    # All wrappers of an alias share them.
+    wrapper.settings_dict["NAME"] = database
     ContentType.objects.clear_cache()
     _clear_caches_by_primary_key()
-    return earlier
 
 
 def _clear_caches_by_primary_key() -> None:

@@ -21,7 +21,7 @@ from controlplane.adapters.engines.transformers.engine import runtime_spec
 from controlplane.ports.engines import EngineTask
 from ninefold_runtime.samples import tiny_models
 from tests import sample_addresses as addresses
-from tests.engine.preloaded_runtime import ForkedProcess, start_runtime
+from tests.engine.preloaded_runtime import ForkedRuntime, start_runtime
 
 PROJECT = Path(__file__).resolve().parents[2]
 LIMIT_SECONDS = 600.0
@@ -77,7 +77,7 @@ def complete_spec(task: EngineTask, **values: Any) -> dict[str, Any]:
 class Run:
     """One process of the runtime, with its output line by line as it comes."""
 
-    process: ForkedProcess
+    process: ForkedRuntime
     work: Path
     lines: list[str] = field(default_factory=list)
 

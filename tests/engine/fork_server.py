@@ -1,8 +1,8 @@
-"""Imports the engine's libraries once and forks a process for each run of the runtime.
+"""Imports libraries once and forks a process for each run of a program that needs them.
 
 Started by ``preloaded_runtime`` with the number of a socket and modules to import. A message is
-``{"arguments", "environment"}`` with two file descriptors: where the output goes, and where the process
-identifier and later the exit code are written. Importing takes longer than most runs of a test.
+``{"program", "arguments", "environment", "folder"}`` with two file descriptors: where the output goes, and where
+the process identifier and later the exit code are written. Importing takes longer than most runs of a test.
 """
 
 from __future__ import annotations
@@ -57,8 +57,10 @@ def _report_ended(running: dict[int, int]) -> None:
             os.close(status)
 
 
-def _run(output: int, *, arguments: list[str], environment: dict[str, str]) -> Never:
-    """``python -m ninefold_runtime`` in this process, which ends without taking the libraries apart."""
+def _run(
+    output: int, *, program: str, arguments: list[str], environment: dict[str, str], folder: str
+) -> Never:
+    """``python -m program`` in this process, which ends without taking the libraries apart."""
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.close(output)
@@ -67,10 +69,11 @@ def _run(output: int, *, arguments: list[str], environment: dict[str, str]) -> N
         setattr(sys, name, stream)
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv = ["ninefold_runtime", *arguments]
+    os.chdir(folder)
+    sys.argv = [program, *arguments]
     code: object = 0
     try:
-        runpy.run_module("ninefold_runtime", run_name="__main__", alter_sys=True)
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
     except SystemExit as ending:
         code = ending.code
     except BaseException:  # noqa: BLE001 - as the interpreter does at the end

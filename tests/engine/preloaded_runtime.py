@@ -1,4 +1,4 @@
-"""Processes of the runtime that need not import the engine's libraries; see ``fork_server``."""
+"""Processes of the runtime and of gateways that need not import their libraries; see ``fork_server``."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from functools import cache
+from io import BufferedIOBase
 from pathlib import Path
 
 SERVER = Path(__file__).with_name("fork_server.py")
@@ -24,10 +26,9 @@ OTHERWISE = ("ninefold_runtime.finetune", "ninefold_runtime.evaluate")
 
 
 class ForkedProcess:
-    """As ``subprocess.Popen`` with text on ``stdout``, which has what comes on both outputs."""
+    """As ``subprocess.Popen``."""
 
-    def __init__(self, *, output: int, status: int) -> None:
-        self.stdout = os.fdopen(output, encoding="utf-8", errors="replace")
+    def __init__(self, *, status: int) -> None:
         self._status = os.fdopen(status, "rb", buffering=0)
         self._code: int | None = None
         self.pid = int(self._line())
@@ -65,18 +66,71 @@ class ForkedProcess:
         self.send_signal(signal.SIGKILL)
 
 
+class ForkedRuntime(ForkedProcess):
+    """With text on ``stdout``, which has what comes on both outputs."""
+
+    def __init__(self, *, output: int, status: int) -> None:
+        self.stdout = os.fdopen(output, encoding="utf-8", errors="replace")
+        super().__init__(status=status)
+
+
 def start_runtime(
     python: Path, *, task: str, arguments: list[str], environment: Mapping[str, str]
-) -> ForkedProcess:
+) -> ForkedRuntime:
     """``python -m ninefold_runtime`` with that environment and no other variables."""
     control = _fork_server(python, MODULES.get(task, OTHERWISE), environment["PYTHONPATH"])
     output, written = os.pipe()
-    status, reported = os.pipe()
-    message = {"arguments": [task, *arguments], "environment": dict(environment)}
-    socket.send_fds(control, [json.dumps(message).encode()], [written, reported])
+    status = _start(
+        control,
+        program="ninefold_runtime",
+        arguments=[task, *arguments],
+        environment=environment,
+        folder=Path.cwd(),
+        output=written,
+    )
     os.close(written)
+    return ForkedRuntime(output=output, status=status)
+
+
+def start_gateway(
+    *, environment: Mapping[str, str], folder: Path, output: BufferedIOBase
+) -> ForkedProcess:
+    """``python -m gateway`` in that folder, with that environment and no other variables."""
+    control = _fork_server(
+        Path(sys.executable), ("gateway.app", "uvicorn"), environment["PYTHONPATH"]
+    )
+    return ForkedProcess(
+        status=_start(
+            control,
+            program="gateway",
+            arguments=[],
+            environment=environment,
+            folder=folder,
+            output=output.fileno(),
+        )
+    )
+
+
+def _start(
+    control: socket.socket,
+    *,
+    program: str,
+    arguments: list[str],
+    environment: Mapping[str, str],
+    folder: Path,
+    output: int,
+) -> int:
+    """Return the descriptor from which the process identifier and the exit code are read."""
+    status, reported = os.pipe()
+    message = {
+        "program": program,
+        "arguments": arguments,
+        "environment": dict(environment),
+        "folder": str(folder),
+    }
+    socket.send_fds(control, [json.dumps(message).encode()], [output, reported])
     os.close(reported)
-    return ForkedProcess(output=output, status=status)
+    return status
 
 
 @cache

@@ -139,13 +139,6 @@ def test_the_docs_page_runs_under_the_content_security_policy() -> None:
     assert "unsafe-inline" not in elsewhere
 
 
-@pytest.mark.django_db
-def test_the_schema_can_be_had() -> None:
-    answer = browser(factories.user("reader")).get(f"{API}/schema")
-    assert answer.status_code == 200
-    assert b"/api/v1/jobs" in answer.content
-
-
 def test_the_schema_describes_the_retry_policy(schema: dict[str, Any]) -> None:
     policy = schema["components"]["schemas"]["RetryPolicy"]["properties"]
     assert (policy["max_retries"]["minimum"], policy["max_retries"]["maximum"]) == (0, 20)

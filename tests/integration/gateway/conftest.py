@@ -52,7 +52,7 @@ def control(engine: FakeEngine) -> Iterator[FakeControl]:
 
 @pytest.fixture
 def stopped_gateway(control: FakeControl, tmp_path: Path) -> Iterator[GatewayProcess]:
-    process = GatewayProcess(home=tmp_path, control_url=control.url)
+    process = GatewayProcess(home=tmp_path, control_url=control.url, preloaded=True)
     yield process
     process.stop()
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import openai
 
+from tests.engine.preloaded_runtime import ForkedProcess, start_gateway
 from tests.integration.gateway.control_planes import TOKEN
 from tests.integration.gateway.servers import free_port
 
@@ -19,10 +20,16 @@ ROOT = Path(__file__).parents[3]
 
 
 class GatewayProcess:
-    """``python -m gateway`` on a free port, with its log in a file."""
+    """``python -m gateway`` on a free port, with its log in a file.
 
-    def __init__(self, *, home: Path, control_url: str, **variables: str) -> None:
+    With ``preloaded`` the process is forked from one that has imported the gateway.
+    """
+
+    def __init__(
+        self, *, home: Path, control_url: str, preloaded: bool = False, **variables: str
+    ) -> None:
         self.home = home
+        self._preloaded = preloaded
         self.port = free_port()
         self.log = home / f"gateway-{self.port}.log"
         self._variables = {
@@ -35,7 +42,7 @@ class GatewayProcess:
             "PYTHONPATH": str(ROOT / "platform"),
             **variables,
         }
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self._clients: list[openai.OpenAI] = []
 
     @property
@@ -50,14 +57,18 @@ class GatewayProcess:
     def start(self, *, until: str = "/readyz") -> None:
         """Start it and wait until that path answers 200."""
         inherited = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        environment = {**inherited, **self._variables}
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "gateway"],
-                env={**inherited, **self._variables},
-                cwd=self.home,
-                stdout=log,
-                stderr=log,
-            )
+            if self._preloaded:
+                self._process = start_gateway(environment=environment, folder=self.home, output=log)
+            else:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "gateway"],
+                    env=environment,
+                    cwd=self.home,
+                    stdout=log,
+                    stderr=log,
+                )
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             if self._process.poll() is not None:

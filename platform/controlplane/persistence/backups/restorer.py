@@ -147,9 +147,7 @@ def _restore_database(manifest: BackupManifest, *, folder: Path) -> int:
     (schema,) = fetch_row("SELECT quote_ident(current_schema())")
     execute(f"DROP SCHEMA {schema} CASCADE")
     execute(f"CREATE SCHEMA {schema}")
-    squashed = _squashed_migrations()
-    newest = [(app, names[-1]) for app, names in manifest.migrations.items() if names]
-    _migrate_to(to=[squashed.get(each, each) for each in newest])
+    _migrate_to(to=_newest_migrations(manifest))
     truncate_tables(table_names())
     # Migrations create those of the days around today only.
     missing_daily_partitions_create([table.name for table in manifest.tables])
@@ -159,6 +157,13 @@ def _restore_database(manifest: BackupManifest, *, folder: Path) -> int:
     check_deferred_constraints()
     _migrate_to(to=MigrationExecutor(connection).loader.graph.leaf_nodes())
     return rows
+
+
+def _newest_migrations(manifest: BackupManifest) -> list[tuple[str, str]]:
+    """Return that of each app up to which the schema of the backup is made."""
+    squashed = _squashed_migrations()
+    newest = [(app, names[-1]) for app, names in manifest.migrations.items() if names]
+    return [squashed.get(each, each) for each in newest]
 
 
 def _migrate_to(*, to: list[tuple[str, str]]) -> None:
