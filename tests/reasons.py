@@ -14,8 +14,10 @@ import ast
 import re
 import string
 import sys
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import polib
@@ -50,12 +52,6 @@ _GENERIC = frozenset(
         "platform/controlplane/persistence/reasons.py",
     }
 )
-#: Functions whose last positions are a code and a template.
-_CODED_FUNCTIONS = frozenset(
-    {"field_finding", "FieldLimit.of", "_config_refusal", "self._add_finding"}
-)
-#: Attributes of errors beside their reason, unless a template has a placeholder of that name.
-_ATTRIBUTES = frozenset({"field", "option"})
 
 
 @dataclass(slots=True)
@@ -81,22 +77,19 @@ def placeholders(template: str) -> frozenset[str]:
 def collect_codes() -> CollectedCodes:
     """Read the calls of ``Reason`` in the product, and the errors raised like it."""
     found = CollectedCodes(templates={"list": "{reasons}"})
-    for pattern in SOURCES:
-        for path in sorted(ROOT.glob(pattern)):
-            name = str(path.relative_to(ROOT))
-            if "/migrations/" in name:
+    for path in _sources():
+        name = str(path.relative_to(ROOT))
+        tree = _parse(path)
+        if any(path.match(each) for each in _MESSAGE_SOURCES) and "/fakes/" not in name:
+            found.violations += [
+                f"{name}:{line}: {text} is a message without a code: write a Reason"
+                for line, text in plain_messages(tree)
+            ]
+        for call in calls(tree):
+            if name in _GENERIC and not isinstance(call.args[-2], ast.Constant):
                 continue
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            if any(path.match(each) for each in _MESSAGE_SOURCES) and "/fakes/" not in name:
-                found.violations += [
-                    f"{name}:{line}: {text} is a message without a code: write a Reason"
-                    for line, text in plain_messages(tree)
-                ]
-            for call in calls(tree):
-                if name in _GENERIC and not isinstance(call.args[-2], ast.Constant):
-                    continue
-                if problem := read_call(call, found):
-                    found.violations.append(f"{name}:{call.lineno}: {problem}")
+            if problem := read_call(call, found):
+                found.violations.append(f"{name}:{call.lineno}: {problem}")
     return found
 
 
@@ -104,21 +97,75 @@ def calls(tree: ast.AST) -> Iterator[ast.Call]:
     """Calls of ``Reason``, and of exceptions and functions that build their reason themselves."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and (
-            ast.unparse(node.func) == "Reason" or _is_coded_error(node)
+            ast.unparse(node.func) == "Reason" or _is_coded_call(node)
         ):
             yield node
 
 
-def _is_coded_error(call: ast.Call) -> bool:
+def _is_coded_call(call: ast.Call) -> bool:
     """Whether a class or a function like ``field_finding`` is called with a code and a template at the end."""
     code = call.args[-2] if len(call.args) > 1 else None
-    name = ast.unparse(call.func)
     return (
-        (name in _CODED_FUNCTIONS or (name.isidentifier() and name[0].isupper()))
+        _called_name(call) in keyword_only_parameters()
         and isinstance(code, ast.Constant)
         and "." in str(code.value)
         and bool(_CODE.fullmatch(str(code.value)))
     )
+
+
+def _called_name(call: ast.Call) -> str:
+    """The last part of what is called: ``of`` for ``FieldLimit.of``."""
+    return ast.unparse(call.func).rpartition(".")[2]
+
+
+@cache
+def keyword_only_parameters() -> Mapping[str, frozenset[str]]:
+    """By name of a class or function that takes a code and a template: its keywords that fill no placeholder.
+
+    Such a class or function has ``template`` as its last positional-only parameter, or a base class that does.
+    """
+    found = {"ReasonTemplate": frozenset[str](), "__init__": frozenset[str]()}
+    subclasses: dict[str, list[str]] = defaultdict(list)
+    for path in _sources():
+        for node in ast.walk(_parse(path)):
+            if isinstance(node, ast.FunctionDef) and _takes_template(node):
+                found.setdefault(node.name, _keyword_only(node))
+            if not isinstance(node, ast.ClassDef):
+                continue
+            for base in node.bases:
+                subclasses[ast.unparse(base).rpartition(".")[2]].append(node.name)
+            for method in node.body:
+                if isinstance(method, ast.FunctionDef) and _takes_template(method):
+                    constructs = method.name in ("__init__", "__new__")
+                    found[node.name if constructs else method.name] = _keyword_only(method)
+    pending = list(found)
+    while pending:
+        base = pending.pop()
+        for name in subclasses[base]:
+            if name not in found:
+                found[name] = found[base]
+                pending.append(name)
+    return found
+
+
+def _takes_template(function: ast.FunctionDef) -> bool:
+    return [each.arg for each in function.args.posonlyargs[-1:]] == ["template"]
+
+
+def _keyword_only(function: ast.FunctionDef) -> frozenset[str]:
+    return frozenset(each.arg for each in function.args.kwonlyargs)
+
+
+def _sources() -> Iterator[Path]:
+    for pattern in SOURCES:
+        for path in sorted(ROOT.glob(pattern)):
+            if "/migrations/" not in str(path):
+                yield path
+
+
+@cache
+def _parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 #: Where messages to users are created: a text there that is no reason stays English on every page.
@@ -174,7 +221,7 @@ def read_call(call: ast.Call, found: CollectedCodes) -> str | None:
     if not _CODE.fullmatch(code):
         return f"{code!r} is not a code: lower case, 2 to 4 parts separated by dots"
     if ast.unparse(call.func) != "Reason":
-        names -= _ATTRIBUTES - placeholders(template)
+        names -= keyword_only_parameters()[_called_name(call)]
     named_later = ast.unparse(call.func) == "ReasonTemplate"
     if (
         not named_later

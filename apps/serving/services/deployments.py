@@ -552,9 +552,7 @@ def replicas_create(*, backend: Backend, deployment: Deployment, count: int) -> 
     """
     row = Deployment.objects.select_for_update(no_key=True).get(pk=deployment.pk)
     if row.lease_token != deployment.lease_token:
-        raise LeaseLost(
-            Reason("deployment.lease.lost", "another worker has the lease of the deployment")
-        )
+        raise LeaseLost("deployment.lease.lost", "another worker has the lease of the deployment")
     if row.state in (DeploymentState.STOPPING, DeploymentState.STOPPED):
         raise IllegalTransition(machine=DEPLOYMENT.name, state=row.state, event="get replicas")
     if row.paused_at != deployment.paused_at:

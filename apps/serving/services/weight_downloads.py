@@ -23,7 +23,7 @@ from apps.models import selectors as registry_selectors
 from apps.models.models import ModelVersion
 from apps.serving.models import Deployment, Revision, WeightDownload, WeightDownloadTransition
 from apps.serving.selectors import WEIGHTS_OWNER_KIND, nodes_of_deployment
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedValueError
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.serving.lifecycle import (
     ACTIVE_WEIGHT_DOWNLOAD_STATES,
@@ -220,12 +220,8 @@ def weight_download_launch(row: WeightDownload) -> Launch:
     """
     artifact = row.model_version.artifact
     if artifact is None:
-        raise ValueError(
-            Reason(
-                "model_version.files.missing",
-                "{version} has no files",
-                version=str(row.model_version),
-            )
+        raise ReasonedValueError(
+            "model_version.files.missing", "{version} has no files", version=str(row.model_version)
         )
     return Launch(
         name=row.launch_name,

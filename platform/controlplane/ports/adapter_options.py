@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from controlplane.domain.common.reasons import NONE, Reason
+from controlplane.domain.common.reasons import NONE, Parameter, ReasonedValueError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -25,12 +25,12 @@ NOT_OPTIONS = frozenset({"installation", "kubeconfig", "outbound", "token", "clo
 _LONGEST_VALUE = 60
 
 
-class InvalidOption(ValueError):
+class InvalidOption(ReasonedValueError):
     """An option is unknown, missing or of another type; ``option`` is its path, such as ``targets[0].url``."""
 
-    def __init__(self, message: str, *, option: str) -> None:
-        super().__init__(message)
-        self.option = option
+    def __init__(self, code: str, template: str, /, **params: Parameter) -> None:
+        super().__init__(code, template, **params)
+        self.option = str(params["option"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,21 +69,15 @@ class AdapterOptions:
         for name in options:
             if name not in self.types and not self.open and name not in NOT_OPTIONS:
                 raise InvalidOption(
-                    Reason(
-                        "adapter.option.unknown",
-                        "{option} is not an option here; remove it or use one of: {options}",
-                        option=name,
-                        options=", ".join(sorted(self.types)) or NONE,
-                    ),
+                    "adapter.option.unknown",
+                    "{option} is not an option here; remove it or use one of: {options}",
                     option=name,
+                    options=", ".join(sorted(self.types)) or NONE,
                 )
         for name, (_, default) in self.types.items():
             if default is ... and name not in options:
                 raise InvalidOption(
-                    Reason(
-                        "adapter.option.missing", "the option {option} is required", option=name
-                    ),
-                    option=name,
+                    "adapter.option.missing", "the option {option} is required", option=name
                 )
         self._check_types(options)
 
@@ -98,16 +92,12 @@ class AdapterOptions:
             path = "".join(
                 f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]
             )
-            option = path.removeprefix(".")
             raise InvalidOption(
-                Reason(
-                    "adapter.option.invalid",
-                    "{option} is {value}: {error}",
-                    option=option,
-                    value=repr(first["input"])[:_LONGEST_VALUE],
-                    error=first["msg"],
-                ),
-                option=option,
+                "adapter.option.invalid",
+                "{option} is {value}: {error}",
+                option=path.removeprefix("."),
+                value=repr(first["input"])[:_LONGEST_VALUE],
+                error=first["msg"],
             ) from error
 
 
