@@ -44,10 +44,9 @@ FORM_TABLES = (*SERVE, *FINETUNE, *EVALUATE, *QUANTIZE, *SCRIPT, *retries.FIELDS
 QUEUE_TABLES = (*QUEUE_FIELDS.values(), *QUOTA_FIELDS.values())
 _CODE = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+){1,3}|list")
 _PLACEHOLDER = re.compile(r"\{[a-z_]+\}")
-#: The class itself, and errors like it, also build reasons from any code.
+#: The class itself and its storage also build reasons from any code.
 _GENERIC = frozenset(
     {
-        "platform/controlplane/domain/common/spec_fields.py",
         "platform/controlplane/domain/common/reasons.py",
         "platform/controlplane/persistence/reasons.py",
     }
@@ -87,6 +86,9 @@ def collect_codes() -> CollectedCodes:
             ]
         for call in calls(tree):
             if name in _GENERIC and not isinstance(call.args[-2], ast.Constant):
+                continue
+            # What passes on its own parameters is checked where it is called.
+            if ast.unparse(call) == "Reason(code, template, **params)":
                 continue
             if problem := read_call(call, found):
                 found.violations.append(f"{name}:{call.lineno}: {problem}")
@@ -128,16 +130,17 @@ def keyword_only_parameters() -> Mapping[str, frozenset[str]]:
     subclasses: dict[str, list[str]] = defaultdict(list)
     for path in _sources():
         for node in ast.walk(_parse(path)):
-            if isinstance(node, ast.FunctionDef) and _takes_template(node):
-                found.setdefault(node.name, _keyword_only(node))
             if not isinstance(node, ast.ClassDef):
-                continue
-            for base in node.bases:
-                subclasses[ast.unparse(base).rpartition(".")[2]].append(node.name)
-            for method in node.body:
-                if isinstance(method, ast.FunctionDef) and _takes_template(method):
-                    constructs = method.name in ("__init__", "__new__")
-                    found[node.name if constructs else method.name] = _keyword_only(method)
+                members: list[tuple[str, ast.AST]] = [("", node)]
+            else:
+                for each in node.bases:
+                    subclasses[ast.unparse(each).rpartition(".")[2]].append(node.name)
+                members = [(node.name, member) for member in node.body]
+            for owner, function in members:
+                if isinstance(function, ast.FunctionDef) and _takes_template(function):
+                    constructs = function.name in ("__init__", "__new__")
+                    name = owner if constructs else function.name
+                    found[name] = found.get(name, frozenset()) | _keyword_only(function)
     pending = list(found)
     while pending:
         base = pending.pop()

@@ -45,7 +45,7 @@ from apps.serving.selectors.revision_configurations import (
 )
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
-from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.spec_fields import FieldFinding, field_finding
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.quotas.claims import GangShape, ReleaseReason, RoleShape
 from controlplane.domain.serving import rollouts
@@ -171,13 +171,11 @@ def deployment_create(
 
 
 def _name_taken(name: str, *, field: str) -> FieldFinding:
-    return FieldFinding(
-        field=field,
-        message=Reason(
-            "deployment.name.already_exists",
-            "{name} is already in use; model names are unique across the company, choose another",
-            name=repr(name),
-        ),
+    return field_finding(
+        field,
+        "deployment.name.already_exists",
+        "{name} is already in use; model names are unique across the company, choose another",
+        name=repr(name),
     )
 
 

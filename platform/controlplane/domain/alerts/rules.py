@@ -14,7 +14,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Any
 
-from controlplane.domain.common.reasons import NONE, Reason, ReasonedValueError
+from controlplane.domain.common.reasons import NONE, ReasonedValueError
 from controlplane.domain.rules.conditions import Condition, RuleReader
 from controlplane.domain.telemetry.metrics import MEASURES as METRIC_MEASURES
 from controlplane.domain.telemetry.metrics import MetricUnit
@@ -220,12 +220,10 @@ def parse_rule(document: Mapping[str, Any]) -> AlertRuleSpec:
     if rule.repeat and rule.repeat < SHORTEST_REPEAT:
         reader.wrong(
             "repeat",
-            Reason(
-                "alert_rule.repeat.too_short",
-                "the repeat interval of {seconds} seconds is too short; the minimum is {minimum}",
-                seconds=int(rule.repeat.total_seconds()),
-                minimum=int(SHORTEST_REPEAT.total_seconds()),
-            ),
+            "alert_rule.repeat.too_short",
+            "the repeat interval of {seconds} seconds is too short; the minimum is {minimum}",
+            seconds=int(rule.repeat.total_seconds()),
+            minimum=int(SHORTEST_REPEAT.total_seconds()),
         )
     reader.check()
     return rule
@@ -249,12 +247,10 @@ def _check_labels(rule: AlertRuleSpec, reader: RuleReader) -> None:
         if label not in known:
             reader.wrong(
                 name,
-                Reason(
-                    "alert_rule.group_by.unknown_label",
-                    "this metric has no label {label}; its labels: {labels}",
-                    label=repr(label[:40]),
-                    labels=", ".join(known) or NONE,
-                ),
+                "alert_rule.group_by.unknown_label",
+                "this metric has no label {label}; its labels: {labels}",
+                label=repr(label[:40]),
+                labels=", ".join(known) or NONE,
             )
 
 
