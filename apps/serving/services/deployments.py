@@ -316,14 +316,14 @@ def deployment_scale(*, deployment: Deployment, replicas: int, actor: User, at: 
     :raises IllegalTransition: if the deployment is stopped or being stopped.
     """
     if not 1 <= replicas <= MAX_REPLICAS:
-        message = Reason(
+        raise SpecRefused.of(
+            "replicas",
             "deployment.replicas.out_of_range",
             "the number of replicas must be 1 to {limit}, got {value}; to use no "
             "replicas, stop the deployment",
             limit=MAX_REPLICAS,
             value=replicas,
         )
-        raise SpecRefused([FieldFinding(field="replicas", message=message)])
     row = lock_deployment(deployment)
     if replicas > row.replica_count:
         _require_open_queue(row.queue)

@@ -122,10 +122,12 @@ def _weights_size(version: ModelVersion) -> int:
     """
     artifact = version.artifact
     if artifact is None or artifact.removed_at is not None:
-        missing = Reason(
-            "model_version.files.missing", "{version} has no files", version=str(version)
+        raise SpecRefused.of(
+            "model_version",
+            "model_version.files.missing",
+            "{version} has no files",
+            version=str(version),
         )
-        raise SpecRefused([FieldFinding(field="model_version", message=missing)])
     return sum({each["digest"]: int(each["size"]) for each in artifact.files}.values())
 
 
