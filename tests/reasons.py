@@ -137,7 +137,7 @@ def keyword_only_parameters() -> Mapping[str, frozenset[str]]:
                     subclasses[ast.unparse(each).rpartition(".")[2]].append(node.name)
                 members = [(node.name, member) for member in node.body]
             for owner, function in members:
-                if isinstance(function, ast.FunctionDef) and _takes_template(function):
+                if isinstance(function, ast.FunctionDef) and _has_template(function):
                     constructs = function.name in ("__init__", "__new__")
                     name = owner if constructs else function.name
                     found[name] = found.get(name, frozenset()) | _keyword_only(function)
@@ -151,7 +151,7 @@ def keyword_only_parameters() -> Mapping[str, frozenset[str]]:
     return found
 
 
-def _takes_template(function: ast.FunctionDef) -> bool:
+def _has_template(function: ast.FunctionDef) -> bool:
     return [each.arg for each in function.args.posonlyargs[-1:]] == ["template"]
 
 
