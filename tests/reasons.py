@@ -14,8 +14,10 @@ import ast
 import re
 import string
 import sys
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import polib
@@ -42,20 +44,13 @@ FORM_TABLES = (*SERVE, *FINETUNE, *EVALUATE, *QUANTIZE, *SCRIPT, *retries.FIELDS
 QUEUE_TABLES = (*QUEUE_FIELDS.values(), *QUOTA_FIELDS.values())
 _CODE = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+){1,3}|list")
 _PLACEHOLDER = re.compile(r"\{[a-z_]+\}")
-#: The class itself, and errors like it, also build reasons from any code.
+#: The class itself and its storage also build reasons from any code.
 _GENERIC = frozenset(
     {
-        "platform/controlplane/domain/common/spec_fields.py",
         "platform/controlplane/domain/common/reasons.py",
         "platform/controlplane/persistence/reasons.py",
     }
 )
-#: Functions whose last positions are a code and a template.
-_CODED_FUNCTIONS = frozenset(
-    {"field_finding", "FieldLimit.of", "_config_refusal", "self._add_finding"}
-)
-#: Attributes of errors beside their reason, unless a template has a placeholder of that name.
-_ATTRIBUTES = frozenset({"field", "option"})
 
 
 @dataclass(slots=True)
@@ -81,22 +76,22 @@ def placeholders(template: str) -> frozenset[str]:
 def collect_codes() -> CollectedCodes:
     """Read the calls of ``Reason`` in the product, and the errors raised like it."""
     found = CollectedCodes(templates={"list": "{reasons}"})
-    for pattern in SOURCES:
-        for path in sorted(ROOT.glob(pattern)):
-            name = str(path.relative_to(ROOT))
-            if "/migrations/" in name:
+    for path in _sources():
+        name = str(path.relative_to(ROOT))
+        tree = _parse(path)
+        if any(path.match(each) for each in _MESSAGE_SOURCES) and "/fakes/" not in name:
+            found.violations += [
+                f"{name}:{line}: {text} is a message without a code: write a Reason"
+                for line, text in plain_messages(tree)
+            ]
+        for call in calls(tree):
+            if name in _GENERIC and not isinstance(call.args[-2], ast.Constant):
                 continue
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            if any(path.match(each) for each in _MESSAGE_SOURCES) and "/fakes/" not in name:
-                found.violations += [
-                    f"{name}:{line}: {text} is a message without a code: write a Reason"
-                    for line, text in plain_messages(tree)
-                ]
-            for call in calls(tree):
-                if name in _GENERIC and not isinstance(call.args[-2], ast.Constant):
-                    continue
-                if problem := read_call(call, found):
-                    found.violations.append(f"{name}:{call.lineno}: {problem}")
+            # What passes on its own parameters is checked where it is called.
+            if ast.unparse(call) == "Reason(code, template, **params)":
+                continue
+            if problem := read_call(call, found):
+                found.violations.append(f"{name}:{call.lineno}: {problem}")
     return found
 
 
@@ -104,21 +99,76 @@ def calls(tree: ast.AST) -> Iterator[ast.Call]:
     """Calls of ``Reason``, and of exceptions and functions that build their reason themselves."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and (
-            ast.unparse(node.func) == "Reason" or _is_coded_error(node)
+            ast.unparse(node.func) == "Reason" or _is_coded_call(node)
         ):
             yield node
 
 
-def _is_coded_error(call: ast.Call) -> bool:
+def _is_coded_call(call: ast.Call) -> bool:
     """Whether a class or a function like ``field_finding`` is called with a code and a template at the end."""
     code = call.args[-2] if len(call.args) > 1 else None
-    name = ast.unparse(call.func)
     return (
-        (name in _CODED_FUNCTIONS or (name.isidentifier() and name[0].isupper()))
+        _called_name(call) in keyword_only_parameters()
         and isinstance(code, ast.Constant)
         and "." in str(code.value)
         and bool(_CODE.fullmatch(str(code.value)))
     )
+
+
+def _called_name(call: ast.Call) -> str:
+    """The last part of what is called: ``of`` for ``FieldLimit.of``."""
+    return ast.unparse(call.func).rpartition(".")[2]
+
+
+@cache
+def keyword_only_parameters() -> Mapping[str, frozenset[str]]:
+    """By name of a class or function that takes a code and a template: its keywords that fill no placeholder.
+
+    Such a class or function has ``template`` as its last positional-only parameter, or a base class that does.
+    """
+    found = {"ReasonTemplate": frozenset[str](), "__init__": frozenset[str]()}
+    subclasses: dict[str, list[str]] = defaultdict(list)
+    for path in _sources():
+        for node in ast.walk(_parse(path)):
+            if not isinstance(node, ast.ClassDef):
+                members: list[tuple[str, ast.AST]] = [("", node)]
+            else:
+                for each in node.bases:
+                    subclasses[ast.unparse(each).rpartition(".")[2]].append(node.name)
+                members = [(node.name, member) for member in node.body]
+            for owner, function in members:
+                if isinstance(function, ast.FunctionDef) and _has_template(function):
+                    constructs = function.name in ("__init__", "__new__")
+                    name = owner if constructs else function.name
+                    found[name] = found.get(name, frozenset()) | _keyword_only(function)
+    pending = list(found)
+    while pending:
+        base = pending.pop()
+        for name in subclasses[base]:
+            if name not in found:
+                found[name] = found[base]
+                pending.append(name)
+    return found
+
+
+def _has_template(function: ast.FunctionDef) -> bool:
+    return [each.arg for each in function.args.posonlyargs[-1:]] == ["template"]
+
+
+def _keyword_only(function: ast.FunctionDef) -> frozenset[str]:
+    return frozenset(each.arg for each in function.args.kwonlyargs)
+
+
+def _sources() -> Iterator[Path]:
+    for pattern in SOURCES:
+        for path in sorted(ROOT.glob(pattern)):
+            if "/migrations/" not in str(path):
+                yield path
+
+
+@cache
+def _parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 #: Where messages to users are created: a text there that is no reason stays English on every page.
@@ -174,7 +224,7 @@ def read_call(call: ast.Call, found: CollectedCodes) -> str | None:
     if not _CODE.fullmatch(code):
         return f"{code!r} is not a code: lower case, 2 to 4 parts separated by dots"
     if ast.unparse(call.func) != "Reason":
-        names -= _ATTRIBUTES - placeholders(template)
+        names -= keyword_only_parameters()[_called_name(call)]
     named_later = ast.unparse(call.func) == "ReasonTemplate"
     if (
         not named_later

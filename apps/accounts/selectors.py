@@ -24,7 +24,7 @@ from controlplane.domain.common.permissions import (
     TeamRole,
     roles_grant,
 )
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedError
 
 RequestUser = User | AnonymousUser
 
@@ -32,7 +32,7 @@ RequestUser = User | AnonymousUser
 _ROLES = [role.value for role in TeamRole]
 
 
-class PermissionRefused(PermissionDenied):
+class PermissionRefused(ReasonedError, PermissionDenied):
     """They may see it, but not do this to it."""
 
 
@@ -191,14 +191,12 @@ def require_permission(user: RequestUser, permission: Permission, *, team: Team 
     if not roles_grant(roles, permission):
         current = ", ".join(sorted(roles)) or Reason("permission.team.no_role", "none")
         raise PermissionRefused(
-            Reason(
-                "permission.team.missing",
-                "this requires the permission to {permission} in team {team}; your role "
-                "there: {role}. An administrator of the company can change that.",
-                permission=permission.value.replace("_", " "),
-                team=team.name,
-                role=current,
-            )
+            "permission.team.missing",
+            "this requires the permission to {permission} in team {team}; your role "
+            "there: {role}. An administrator of the company can change that.",
+            permission=permission.value.replace("_", " "),
+            team=team.name,
+            role=current,
         )
 
 

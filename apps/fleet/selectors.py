@@ -17,7 +17,6 @@ from apps.accounts import selectors as accounts
 from apps.fleet.models import Card, Cluster, Node
 from controlplane.domain.common.accelerators import CardState, Chip
 from controlplane.domain.common.permissions import Permission
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes
 from controlplane.domain.common.topology import CardLocality
 from controlplane.persistence.encryption import DecryptionFailed, decrypt
@@ -56,11 +55,9 @@ def _decrypt_credentials(sealed: bytes) -> str:
         return decrypt(sealed).decode() if sealed else ""
     except DecryptionFailed as error:
         raise ClusterUnavailable(
-            Reason(
-                "cluster.kubeconfig.undecryptable",
-                "the kubeconfig of the cluster cannot be decrypted: {error}",
-                error=str(error),
-            )
+            "cluster.kubeconfig.undecryptable",
+            "the kubeconfig of the cluster cannot be decrypted: {error}",
+            error=str(error),
         ) from error
 
 
@@ -130,11 +127,9 @@ def inspect_cluster(cluster: Cluster, question: Callable[[InspectableCluster], R
         raise ClusterError(str(unknown)) from unknown
     if not isinstance(adapter, InspectableCluster):
         raise ClusterError(
-            Reason(
-                "cluster.kind.inspection_unsupported",
-                "a cluster of kind {kind} cannot be inspected",
-                kind=repr(cluster.kind),
-            )
+            "cluster.kind.inspection_unsupported",
+            "a cluster of kind {kind} cannot be inspected",
+            kind=repr(cluster.kind),
         )
     answer = _inspection_pool.submit(question, adapter)
     try:
@@ -142,12 +137,10 @@ def inspect_cluster(cluster: Cluster, question: Callable[[InspectableCluster], R
     except TimeoutError:
         answer.cancel()
         raise ClusterUnavailable(
-            Reason(
-                "cluster.inspection.timeout",
-                "the cluster {cluster} did not answer within {seconds} s",
-                cluster=cluster.name,
-                seconds=f"{INSPECTION_TIMEOUT_SECONDS:.0f}",
-            )
+            "cluster.inspection.timeout",
+            "the cluster {cluster} did not answer within {seconds} s",
+            cluster=cluster.name,
+            seconds=f"{INSPECTION_TIMEOUT_SECONDS:.0f}",
         ) from None
 
 

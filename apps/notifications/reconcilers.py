@@ -49,7 +49,7 @@ from apps.notifications.services.webhooks import (
     webhook_delivery_record_outcome,
 )
 from controlplane.domain.alerts.notifications import BURST, MAILS_IN_A_BURST
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedError
 from controlplane.persistence.encryption import DecryptionFailed, decrypt
 from controlplane.persistence.leases import LeaderLease, hold_leader_lease
 
@@ -62,7 +62,7 @@ _IN_ONE_TURN = 500
 _JITTER = SystemRandom()
 
 
-class _MailServerUnresponsive(Exception):
+class _MailServerUnresponsive(ReasonedError):
     """The mail server accepts no messages now; further messages are not tried."""
 
 
@@ -172,19 +172,15 @@ def _send_emails(mails: list[Mail], connection: BaseEmailBackend, *, at: datetim
         return 0
     except SMTPResponseException as refused:
         raise _MailServerUnresponsive(
-            Reason(
-                "notification.mail.server_error",
-                "the mail server answered {error}",
-                error=_smtp_error_text(refused),
-            )
+            "notification.mail.server_error",
+            "the mail server answered {error}",
+            error=_smtp_error_text(refused),
         ) from refused
     except (SMTPException, OSError) as error:
         raise _MailServerUnresponsive(
-            Reason(
-                "notification.mail.server_unreachable",
-                "the mail server cannot be reached: {error}",
-                error=str(error),
-            )
+            "notification.mail.server_unreachable",
+            "the mail server cannot be reached: {error}",
+            error=str(error),
         ) from error
     emails_record_sent(mails=mails, message_id=message_id, at=at)
     return 1

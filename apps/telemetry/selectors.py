@@ -38,7 +38,6 @@ from apps.accounts.services.personal_tokens import token_digest
 from apps.fleet.models import Card, Cluster, Node
 from apps.fleet.selectors import is_fleet_operator
 from apps.telemetry.models import CardHistory, CardHour, CardMetrics, NodeToken, Source
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.telemetry.metrics import MEASURES, Metric
 from controlplane.persistence.encryption import DecryptionFailed, decrypt
 from controlplane.persistence.transactions import fetch_row
@@ -141,11 +140,9 @@ def _cached_adapter(kind: str, options: str, sealed: bytes) -> TelemetrySource:
         token = decrypt(sealed).decode() if sealed else ""
     except DecryptionFailed as error:
         raise TelemetryFailed(
-            Reason(
-                "telemetry_source.token.undecryptable",
-                "the token of the source cannot be decrypted: {error}",
-                error=str(error),
-            )
+            "telemetry_source.token.undecryptable",
+            "the token of the source cannot be decrypted: {error}",
+            error=str(error),
         ) from error
     return telemetry_adapter_for_kind(kind=kind, options=json.loads(options), token=token)
 

@@ -261,14 +261,12 @@ class GatewayApp:
             await page(exchange)
         else:
             raise bad_request(
-                Reason(
-                    "gateway.url.unknown",
-                    "Invalid URL ({method} {path}). The gateway serves {models_path} and {paths}.",
-                    method=exchange.method[:20],
-                    path=path[:200],
-                    models_path=_MODELS,
-                    paths=", ".join(OPERATIONS_BY_PATH),
-                ),
+                "gateway.url.unknown",
+                "Invalid URL ({method} {path}). The gateway serves {models_path} and {paths}.",
+                method=exchange.method[:20],
+                path=path[:200],
+                models_path=_MODELS,
+                paths=", ".join(OPERATIONS_BY_PATH),
                 code="unknown_url",
                 status=404,
             )
@@ -281,20 +279,16 @@ class GatewayApp:
         table = self._table
         if table is None:
             raise unavailable_error(
-                Reason(
-                    "gateway.snapshot.missing",
-                    "The gateway has not received a configuration from the control plane yet.",
-                ),
+                "gateway.snapshot.missing",
+                "The gateway has not received a configuration from the control plane yet.",
                 code="no_snapshot",
                 retry_after_seconds=_RETRY_SECONDS,
             )
         if self._wall() >= table.stale_at:
             raise unavailable_error(
-                Reason(
-                    "gateway.snapshot.stale",
-                    "The configuration of the gateway is out of date, because the control "
-                    "plane has not updated it.",
-                ),
+                "gateway.snapshot.stale",
+                "The configuration of the gateway is out of date, because the control "
+                "plane has not updated it.",
                 code="stale_snapshot",
                 retry_after_seconds=_RETRY_SECONDS,
             )
@@ -304,24 +298,20 @@ class GatewayApp:
         secret = exchange.bearer
         if not secret:
             raise invalid_api_key_error(
-                Reason(
-                    "gateway.api_key.missing",
-                    "An API key is required: send 'Authorization: Bearer <key>'.",
-                )
+                "gateway.api_key.missing",
+                "An API key is required: send 'Authorization: Bearer <key>'.",
             )
         # The digest is looked up, the key is not compared: timing leaks nothing that helps to guess it.
         key = table.keys.get(sha256(secret.encode()).hexdigest())
         if key is None:
             raise invalid_api_key_error(
-                Reason("gateway.api_key.invalid", "This API key is unknown or has been revoked.")
+                "gateway.api_key.invalid", "This API key is unknown or has been revoked."
             )
         if key.expires_at is not None and self._wall() >= key.expires_at.timestamp():
             raise invalid_api_key_error(
-                Reason(
-                    "gateway.api_key.expired",
-                    "This API key expired at {expires_at}.",
-                    expires_at=key.expires_at.isoformat(),
-                )
+                "gateway.api_key.expired",
+                "This API key expired at {expires_at}.",
+                expires_at=key.expires_at.isoformat(),
             )
         return key
 

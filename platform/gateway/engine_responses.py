@@ -158,21 +158,17 @@ def engine_response_error(*, status: int, body: bytes, route: str, model: str) -
         )
     if status == 503:
         return unavailable_error(
-            Reason(
-                "gateway.engine.not_ready",
-                "The engine of {model} is not ready. Try again shortly.",
-                model=repr(route),
-            ),
+            "gateway.engine.not_ready",
+            "The engine of {model} is not ready. Try again shortly.",
+            model=repr(route),
             code="engine_not_ready",
             retry_after_seconds=_RETRY_SECONDS,
         )
     if status in (408, 504):
         return upstream_failure_error(
-            Reason(
-                "gateway.engine.timeout",
-                "The engine of {model} timed out on the request.",
-                model=repr(route),
-            ),
+            "gateway.engine.timeout",
+            "The engine of {model} timed out on the request.",
+            model=repr(route),
             status=504,
             code="upstream_timeout",
         )

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from enum import StrEnum
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Parameter, Reason, fill_message
 from http_server.connection_limits import ConnectionRefusal
 
 
@@ -97,15 +97,31 @@ class ApiError(Exception):
         return json.dumps(self.as_object(form)).encode()
 
 
+# Each of the functions below takes a message, or the code, the template and the parameters of a reason.
+
+
 def bad_request(
-    message: str, *, param: str | None = None, code: str | None = None, status: int = 400
+    message: str,
+    template: str = "",
+    /,
+    *,
+    param: str | None = None,
+    code: str | None = None,
+    status: int = 400,
+    **params: Parameter,
 ) -> ApiError:
-    return ApiError(message, status=status, kind=ErrorType.INVALID_REQUEST, param=param, code=code)
-
-
-def invalid_api_key_error(message: str) -> ApiError:
     return ApiError(
-        message,
+        fill_message(message, template, **params),
+        status=status,
+        kind=ErrorType.INVALID_REQUEST,
+        param=param,
+        code=code,
+    )
+
+
+def invalid_api_key_error(message: str, template: str = "", /, **params: Parameter) -> ApiError:
+    return ApiError(
+        fill_message(message, template, **params),
         status=401,
         kind=ErrorType.AUTHENTICATION,
         code="invalid_api_key",
@@ -116,21 +132,27 @@ def invalid_api_key_error(message: str) -> ApiError:
 def model_not_found_error(name: str) -> ApiError:
     """The same message for "does not exist" and "is another team's", so that neither is disclosed."""
     return bad_request(
-        Reason(
-            "gateway.model.not_found",
-            "The model {model} does not exist, or this key is not allowed to use it; "
-            "GET /v1/models lists the allowed models.",
-            model=repr(name),
-        ),
+        "gateway.model.not_found",
+        "The model {model} does not exist, or this key is not allowed to use it; "
+        "GET /v1/models lists the allowed models.",
+        model=repr(name),
         param="model",
         code="model_not_found",
         status=404,
     )
 
 
-def unavailable_error(message: str, *, code: str, retry_after_seconds: float) -> ApiError:
+def unavailable_error(
+    message: str,
+    template: str = "",
+    /,
+    *,
+    code: str,
+    retry_after_seconds: float,
+    **params: Parameter,
+) -> ApiError:
     return ApiError(
-        message,
+        fill_message(message, template, **params),
         status=503,
         kind=ErrorType.UNAVAILABLE,
         code=code,
@@ -141,19 +163,24 @@ def unavailable_error(message: str, *, code: str, retry_after_seconds: float) ->
 def shutting_down_error() -> ApiError:
     """For requests that are open when the time of the shutdown is over."""
     return unavailable_error(
-        Reason(
-            "gateway.shutting_down",
-            "The gateway is shutting down and ended this request. Send it again.",
-        ),
+        "gateway.shutting_down",
+        "The gateway is shutting down and ended this request. Send it again.",
         code="gateway_shutting_down",
         retry_after_seconds=1.0,
     )
 
 
 def upstream_failure_error(
-    message: str, *, status: int = 502, code: str = "upstream_error"
+    message: str,
+    template: str = "",
+    /,
+    *,
+    status: int = 502,
+    code: str = "upstream_error",
+    **params: Parameter,
 ) -> ApiError:
-    return ApiError(message, status=status, kind=ErrorType.UPSTREAM, code=code)
+    text = fill_message(message, template, **params)
+    return ApiError(text, status=status, kind=ErrorType.UPSTREAM, code=code)
 
 
 def internal_error() -> ApiError:

@@ -10,7 +10,6 @@ import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, MutableMapping
 from typing import Any
 
-from controlplane.domain.common.reasons import Reason
 from gateway.errors import ApiError, ErrorFormat, bad_request
 
 TYPE_JSON = b"application/json"
@@ -95,23 +94,19 @@ class HttpExchange:
         given = self.content_type
         if given.partition(";")[0].strip().lower() != content_type:
             raise bad_request(
-                Reason(
-                    "gateway.content_type.not_supported",
-                    "The Content-Type is {content_type}; it must be {required}.",
-                    content_type=repr(given[:100]),
-                    required=content_type,
-                ),
+                "gateway.content_type.not_supported",
+                "The Content-Type is {content_type}; it must be {required}.",
+                content_type=repr(given[:100]),
+                required=content_type,
                 code="unsupported_media_type",
                 status=415,
             )
         encoding = self.header(b"content-encoding").lower()
         if encoding not in ("", "identity"):
             raise bad_request(
-                Reason(
-                    "gateway.content_encoding.not_supported",
-                    "The Content-Encoding is {encoding}; send the body uncompressed.",
-                    encoding=repr(encoding[:100]),
-                ),
+                "gateway.content_encoding.not_supported",
+                "The Content-Encoding is {encoding}; send the body uncompressed.",
+                encoding=repr(encoding[:100]),
                 code="unsupported_media_type",
                 status=415,
             )
@@ -126,11 +121,9 @@ class HttpExchange:
                     body = await self._read_rest(body, limit=limit)
             except TimeoutError:
                 raise bad_request(
-                    Reason(
-                        "gateway.body.timeout",
-                        "The body did not arrive within {seconds} s.",
-                        seconds=f"{seconds:g}",
-                    ),
+                    "gateway.body.timeout",
+                    "The body did not arrive within {seconds} s.",
+                    seconds=f"{seconds:g}",
                     code="request_timeout",
                     status=408,
                 ) from None
@@ -253,7 +246,9 @@ class HttpExchange:
 
 def _body_too_large_error(limit: int) -> ApiError:
     return bad_request(
-        Reason("gateway.body.too_large", "The body is larger than {limit} bytes.", limit=limit),
+        "gateway.body.too_large",
+        "The body is larger than {limit} bytes.",
+        limit=limit,
         code="request_too_large",
         status=413,
     )

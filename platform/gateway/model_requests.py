@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedValueError
 from gateway.engine_responses import compact_json
 from gateway.errors import ApiError, bad_request
 from gateway.multipart_forms import FormPart, encode_form, parse_form
@@ -89,8 +89,8 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def _reject_nan_and_infinity(name: str) -> NoReturn:
-    raise ValueError(
-        Reason("gateway.json.constant_not_allowed", "{constant} is not a JSON value", constant=name)
+    raise ReasonedValueError(
+        "gateway.json.constant_not_allowed", "{constant} is not a JSON value", constant=name
     )
 
 
@@ -111,11 +111,9 @@ def parse_json_request(body: bytes, *, operation: RouteOperation) -> ModelReques
     stream = payload.get("stream")
     if not isinstance(stream, bool | None):
         raise bad_request(
-            Reason(
-                "gateway.stream.not_boolean",
-                "'stream' must be true or false; it is {type}.",
-                type=_type_name(stream),
-            ),
+            "gateway.stream.not_boolean",
+            "'stream' must be true or false; it is {type}.",
+            type=_type_name(stream),
             param="stream",
             code="invalid_type",
         )
@@ -147,11 +145,9 @@ async def parse_form_request(
     stream = payload.get("stream", "false").lower()
     if stream not in ("true", "false"):
         raise bad_request(
-            Reason(
-                "gateway.stream.not_boolean",
-                "'stream' must be true or false; it is {type}.",
-                type=repr(stream[:100]),
-            ),
+            "gateway.stream.not_boolean",
+            "'stream' must be true or false; it is {type}.",
+            type=repr(stream[:100]),
             param="stream",
             code="invalid_type",
         )
@@ -161,7 +157,8 @@ async def parse_form_request(
     required = FORMATS[operation].file_field
     if required and not any(part.name == required and part.filename for part in form):
         raise bad_request(
-            Reason("gateway.file.missing", "The form must have the audio in a file named 'file'."),
+            "gateway.file.missing",
+            "The form must have the audio in a file named 'file'.",
             param=required,
             code="missing_required_parameter",
         )
@@ -179,10 +176,8 @@ def _model_name(payload: Mapping[str, Any]) -> str:
     model = payload.get("model")
     if not isinstance(model, str) or not model:
         raise bad_request(
-            Reason(
-                "gateway.model.missing",
-                "The body must name a model that GET /v1/models lists: {'model': '…'}.",
-            ),
+            "gateway.model.missing",
+            "The body must name a model that GET /v1/models lists: {'model': '…'}.",
             param="model",
             code="missing_required_parameter" if model is None else "invalid_type",
         )
@@ -192,11 +187,9 @@ def _model_name(payload: Mapping[str, Any]) -> str:
 def _check_stream(operation: RouteOperation, *, stream: bool) -> None:
     if stream and not FORMATS[operation].has_stream:
         raise bad_request(
-            Reason(
-                "gateway.stream.not_supported",
-                "'stream' must be false: {operation} has no streams.",
-                operation=operation.value,
-            ),
+            "gateway.stream.not_supported",
+            "'stream' must be false: {operation} has no streams.",
+            operation=operation.value,
             param="stream",
             code="unsupported_value",
         )
@@ -204,8 +197,7 @@ def _check_stream(operation: RouteOperation, *, stream: bool) -> None:
 
 def _nested_too_deeply_error() -> ApiError:
     return bad_request(
-        Reason("gateway.body.nested_too_deeply", "The body is nested too deeply."),
-        code="invalid_json",
+        "gateway.body.nested_too_deeply", "The body is nested too deeply.", code="invalid_json"
     )
 
 
@@ -217,12 +209,10 @@ def _check_containers(body: bytes) -> None:
     found = bare.count(b"[") + bare.count(b"{")
     if found > MAX_CONTAINERS:
         raise bad_request(
-            Reason(
-                "gateway.body.too_many_containers",
-                "The body has {count} lists and objects; the limit is {limit}.",
-                count=found,
-                limit=MAX_CONTAINERS,
-            ),
+            "gateway.body.too_many_containers",
+            "The body has {count} lists and objects; the limit is {limit}.",
+            count=found,
+            limit=MAX_CONTAINERS,
             code="request_too_large",
             status=413,
         )
@@ -234,41 +224,36 @@ def _parse_object(body: bytes) -> dict[str, Any]:
         payload = _DECODER.decode(body.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise bad_request(
-            Reason(
-                "gateway.body.not_utf8",
-                "The body is not UTF-8: byte {position} is 0x{byte}.",
-                position=error.start,
-                byte=f"{body[error.start]:02x}",
-            ),
+            "gateway.body.not_utf8",
+            "The body is not UTF-8: byte {position} is 0x{byte}.",
+            position=error.start,
+            byte=f"{body[error.start]:02x}",
             code="invalid_json",
         ) from None
     except json.JSONDecodeError as error:
         raise bad_request(
-            Reason(
-                "gateway.body.json_syntax_error",
-                "The body is not JSON: {error} at line {line}, column {column} "
-                "(character {position}).",
-                error=error.msg,
-                line=error.lineno,
-                column=error.colno,
-                position=error.pos,
-            ),
+            "gateway.body.json_syntax_error",
+            "The body is not JSON: {error} at line {line}, column {column} (character {position}).",
+            error=error.msg,
+            line=error.lineno,
+            column=error.colno,
+            position=error.pos,
             code="invalid_json",
         ) from None
     except RecursionError:
         raise _nested_too_deeply_error() from None
     except ValueError as error:
         raise bad_request(
-            Reason("gateway.body.not_json", "The body is not JSON: {error}.", error=str(error)),
+            "gateway.body.not_json",
+            "The body is not JSON: {error}.",
+            error=str(error),
             code="invalid_json",
         ) from None
     if not isinstance(payload, dict):
         raise bad_request(
-            Reason(
-                "gateway.body.not_an_object",
-                "The body must be a JSON object; it is {type}.",
-                type=_type_name(payload),
-            ),
+            "gateway.body.not_an_object",
+            "The body must be a JSON object; it is {type}.",
+            type=_type_name(payload),
             code="invalid_json",
         )
     return payload
@@ -340,22 +325,18 @@ def _check_messages(payload: Mapping[str, Any]) -> None:
     messages = payload.get("messages")
     if not isinstance(messages, list) or not messages:
         raise bad_request(
-            Reason(
-                "gateway.messages.missing",
-                "'messages' must be a list of at least one message: [{'role': 'user', "
-                "'content': '…'}].",
-            ),
+            "gateway.messages.missing",
+            "'messages' must be a list of at least one message: [{'role': 'user', "
+            "'content': '…'}].",
             param="messages",
             code="missing_required_parameter" if messages is None else "invalid_type",
         )
     for index, message in enumerate(messages):
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
             raise bad_request(
-                Reason(
-                    "gateway.messages.role_missing",
-                    "'messages[{index}]' must be an object with a 'role'.",
-                    index=index,
-                ),
+                "gateway.messages.role_missing",
+                "'messages[{index}]' must be an object with a 'role'.",
+                index=index,
                 param=f"messages[{index}]",
                 code="invalid_type",
             )
@@ -365,10 +346,8 @@ def _check_prompt(payload: Mapping[str, Any]) -> None:
     prompt = payload.get("prompt")
     if not isinstance(prompt, str | list) or prompt == []:
         raise bad_request(
-            Reason(
-                "gateway.prompt.invalid",
-                "'prompt' must be a string, or a list of strings or tokens.",
-            ),
+            "gateway.prompt.invalid",
+            "'prompt' must be a string, or a list of strings or tokens.",
             param="prompt",
             code="missing_required_parameter" if prompt is None else "invalid_type",
         )
@@ -379,19 +358,18 @@ def _check_response_input(payload: Mapping[str, Any]) -> None:
     for name in ("previous_response_id", "conversation", "background", "prompt"):
         if payload.get(name):
             raise bad_request(
-                Reason(
-                    "gateway.responses.not_stored",
-                    "'{field}' is not supported, because nothing is stored between requests; "
-                    "send the whole input.",
-                    field=name,
-                ),
+                "gateway.responses.not_stored",
+                "'{field}' is not supported, because nothing is stored between requests; "
+                "send the whole input.",
+                field=name,
                 param=name,
                 code="unsupported_parameter",
             )
     given = payload.get("input")
     if not isinstance(given, str | list) or not given:
         raise _missing_or_invalid(
-            Reason("gateway.input.invalid", "'input' must be a string or a list of items."),
+            "gateway.input.invalid",
+            "'input' must be a string or a list of items.",
             param="input",
             value=given,
         )
@@ -413,11 +391,9 @@ def _check_moderation(payload: Mapping[str, Any]) -> None:
     for side in policy.values() if isinstance(policy, dict) else (policy,):
         if side is not None and not (isinstance(side, dict) and side.get("mode") == "score"):
             raise bad_request(
-                Reason(
-                    "gateway.moderation.not_supported",
-                    "'moderation' that blocks is not supported, because nothing is moderated; leave "
-                    "it out, or set the modes of its policy to 'score'.",
-                ),
+                "gateway.moderation.not_supported",
+                "'moderation' that blocks is not supported, because nothing is moderated; leave "
+                "it out, or set the modes of its policy to 'score'.",
                 param="moderation",
                 code="unsupported_parameter",
             )
@@ -427,10 +403,8 @@ def _check_embedding_input(payload: Mapping[str, Any]) -> None:
     given = payload.get("input")
     if not isinstance(given, str | list) or not given:
         raise _missing_or_invalid(
-            Reason(
-                "gateway.input.not_texts",
-                "'input' must be a string, or a list of strings or tokens; none may be empty.",
-            ),
+            "gateway.input.not_texts",
+            "'input' must be a string, or a list of strings or tokens; none may be empty.",
             param="input",
             value=given,
         )
@@ -440,11 +414,12 @@ def _check_documents(payload: Mapping[str, Any]) -> None:
     query, documents = payload.get("query"), payload.get("documents")
     if not isinstance(query, str) or not query:
         raise _missing_or_invalid(
-            Reason("gateway.query.invalid", "'query' must be a string."), param="query", value=query
+            "gateway.query.invalid", "'query' must be a string.", param="query", value=query
         )
     if not isinstance(documents, list) or not documents:
         raise _missing_or_invalid(
-            Reason("gateway.documents.invalid", "'documents' must be a list of at least one text."),
+            "gateway.documents.invalid",
+            "'documents' must be a list of at least one text.",
             param="documents",
             value=documents,
         )
@@ -454,7 +429,8 @@ def _check_text_prompt(payload: Mapping[str, Any]) -> None:
     prompt = payload.get("prompt")
     if not isinstance(prompt, str) or not prompt:
         raise _missing_or_invalid(
-            Reason("gateway.prompt.not_a_string", "'prompt' must be a string."),
+            "gateway.prompt.not_a_string",
+            "'prompt' must be a string.",
             param="prompt",
             value=prompt,
         )
@@ -464,9 +440,7 @@ def _check_speech_input(payload: Mapping[str, Any]) -> None:
     given = payload.get("input")
     if not isinstance(given, str) or not given:
         raise _missing_or_invalid(
-            Reason("gateway.input.not_a_string", "'input' must be a string."),
-            param="input",
-            value=given,
+            "gateway.input.not_a_string", "'input' must be a string.", param="input", value=given
         )
 
 
@@ -479,9 +453,9 @@ def _is_stream_of_events(payload: Mapping[str, Any]) -> bool:
     return stream_format != "audio" and (stream_format == "sse" or payload.get("stream") is True)
 
 
-def _missing_or_invalid(message: Reason, *, param: str, value: object) -> ApiError:
+def _missing_or_invalid(message: str, template: str, /, *, param: str, value: object) -> ApiError:
     code = "missing_required_parameter" if value is None else "invalid_type"
-    return bad_request(message, param=param, code=code)
+    return bad_request(message, template, param=param, code=code)
 
 
 _CHECKS: Mapping[RouteOperation, Callable[[Mapping[str, Any]], None]] = {
@@ -504,10 +478,8 @@ def _includes_stream_usage(payload: dict[str, Any], *, stream: bool) -> bool:
         return False
     if not isinstance(options, dict) or not stream:
         raise bad_request(
-            Reason(
-                "gateway.stream_options.invalid",
-                "'stream_options' must be an object, and requires 'stream': true.",
-            ),
+            "gateway.stream_options.invalid",
+            "'stream_options' must be an object, and requires 'stream': true.",
             param="stream_options",
             code="invalid_type",
         )
@@ -533,27 +505,23 @@ def check_supported(request: ModelRequest, route: SnapshotRoute) -> None:
     if request.operation not in route.operations:
         offered = ", ".join(sorted(route.operations)) or "nothing"
         raise bad_request(
-            Reason(
-                "gateway.operation.not_supported",
-                "The model {model} does not support {operation}; it supports {operations}.",
-                model=repr(route.name),
-                operation=request.operation.value,
-                operations=offered,
-            ),
+            "gateway.operation.not_supported",
+            "The model {model} does not support {operation}; it supports {operations}.",
+            model=repr(route.name),
+            operation=request.operation.value,
+            operations=offered,
             param="model",
             code="unsupported_operation",
         )
     for name, version in route.ignored_parameters.get(request.operation, {}).items():
         if _is_set(request.payload, name):
             raise bad_request(
-                Reason(
-                    "gateway.parameter.ignored_by_engine",
-                    "'{field}' is not supported by {model}: its engine reads it from version "
-                    "{version} on, and an earlier one serves the model. Omit '{field}'.",
-                    field=name,
-                    model=repr(route.name),
-                    version=version,
-                ),
+                "gateway.parameter.ignored_by_engine",
+                "'{field}' is not supported by {model}: its engine reads it from version "
+                "{version} on, and an earlier one serves the model. Omit '{field}'.",
+                field=name,
+                model=repr(route.name),
+                version=version,
                 param=name,
                 code="unsupported_parameter",
             )
@@ -569,26 +537,22 @@ def check_supported(request: ModelRequest, route: SnapshotRoute) -> None:
         )
         if not isinstance(length, int) or isinstance(length, bool) or length < least:
             raise bad_request(
-                Reason(
-                    "gateway.max_tokens.invalid",
-                    "'{field}' must be a whole number of at least {least}.",
-                    field=name,
-                    least=least,
-                ),
+                "gateway.max_tokens.invalid",
+                "'{field}' must be a whole number of at least {least}.",
+                field=name,
+                least=least,
                 param=name,
                 code="invalid_value",
             )
         if route.context_length is not None and length > route.context_length:
             raise bad_request(
-                Reason(
-                    "gateway.max_tokens.context_exceeded",
-                    "'{field}' is {value}; the context length of {model}, for input and "
-                    "output together, is {limit} tokens.",
-                    field=name,
-                    value=length,
-                    model=repr(route.name),
-                    limit=route.context_length,
-                ),
+                "gateway.max_tokens.context_exceeded",
+                "'{field}' is {value}; the context length of {model}, for input and "
+                "output together, is {limit} tokens.",
+                field=name,
+                value=length,
+                model=repr(route.name),
+                limit=route.context_length,
                 param=name,
                 code="context_length_exceeded",
             )

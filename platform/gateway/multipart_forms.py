@@ -11,8 +11,7 @@ import aiohttp
 from aiohttp.base_protocol import BaseProtocol
 from aiohttp.http_exceptions import HttpProcessingError
 
-from controlplane.domain.common.reasons import Reason
-from gateway.errors import ApiError, bad_request
+from gateway.errors import bad_request
 
 #: Official clients send at most a dozen.
 MAX_PARTS = 64
@@ -37,12 +36,11 @@ class FormPart:
         try:
             return self.content.decode()
         except UnicodeDecodeError:
-            raise _invalid_form(
-                Reason(
-                    "gateway.form.field_not_utf8",
-                    "The field {field} of the form is not UTF-8.",
-                    field=repr(self.name),
-                )
+            raise bad_request(
+                "gateway.form.field_not_utf8",
+                "The field {field} of the form is not UTF-8.",
+                field=repr(self.name),
+                code="invalid_form",
             ) from None
 
 
@@ -58,12 +56,11 @@ async def parse_form(body: bytes, *, content_type: str) -> tuple[FormPart, ...]:
     try:
         return await _read_parts(aiohttp.MultipartReader({"Content-Type": content_type}, stream))
     except _SYNTAX_ERRORS as error:
-        raise _invalid_form(
-            Reason(
-                "gateway.form.syntax_error",
-                "The body is not a valid multipart/form-data form: {error}.",
-                error=str(error)[:200],
-            )
+        raise bad_request(
+            "gateway.form.syntax_error",
+            "The body is not a valid multipart/form-data form: {error}.",
+            error=str(error)[:200],
+            code="invalid_form",
         ) from None
 
 
@@ -89,10 +86,6 @@ async def _read_parts(reader: aiohttp.MultipartReader) -> tuple[FormPart, ...]:
             )
         )
     return tuple(parts)
-
-
-def _invalid_form(message: Reason) -> ApiError:
-    return bad_request(message, code="invalid_form")
 
 
 def encode_form(parts: Iterable[FormPart], *, model: str) -> tuple[bytes, str]:

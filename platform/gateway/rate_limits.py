@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Parameter, Reason, fill_message
 from gateway.errors import ApiError, ErrorType
 from gateway.snapshots import SnapshotKey
 
@@ -172,13 +172,11 @@ class RateLimiter:
         if account.concurrency is not None and account.open_requests >= account.concurrency:
             raise self._limit_exceeded_error(
                 account,
-                Reason(
-                    "gateway.concurrency.exceeded",
-                    "the concurrent requests of this key on this gateway are limited to "
-                    "{limit}, and {open_requests} are open",
-                    limit=account.concurrency,
-                    open_requests=account.open_requests,
-                ),
+                "gateway.concurrency.exceeded",
+                "the concurrent requests of this key on this gateway are limited to "
+                "{limit}, and {open_requests} are open",
+                limit=account.concurrency,
+                open_requests=account.open_requests,
                 kind=ErrorType.REQUESTS,
                 retry_after_seconds=_CONCURRENCY_RETRY_SECONDS,
             )
@@ -187,12 +185,9 @@ class RateLimiter:
             if account.requests.level < 1.0:
                 raise self._limit_exceeded_error(
                     account,
-                    Reason(
-                        "gateway.request_rate.exceeded",
-                        "the requests per minute of this key on this gateway are limited to "
-                        "{limit}",
-                        limit=f"{account.requests.capacity:g}",
-                    ),
+                    "gateway.request_rate.exceeded",
+                    "the requests per minute of this key on this gateway are limited to {limit}",
+                    limit=f"{account.requests.capacity:g}",
                     kind=ErrorType.REQUESTS,
                     retry_after_seconds=account.requests.seconds_until(1.0),
                 )
@@ -201,23 +196,29 @@ class RateLimiter:
             if account.tokens.level < 1.0:
                 raise self._limit_exceeded_error(
                     account,
-                    Reason(
-                        "gateway.token_rate.exceeded",
-                        "the tokens per minute of this key on this gateway are limited to {limit}",
-                        limit=f"{account.tokens.capacity:g}",
-                    ),
+                    "gateway.token_rate.exceeded",
+                    "the tokens per minute of this key on this gateway are limited to {limit}",
+                    limit=f"{account.tokens.capacity:g}",
                     kind=ErrorType.TOKENS,
                     retry_after_seconds=account.tokens.seconds_until(1.0),
                 )
 
     def _limit_exceeded_error(
-        self, account: _KeyUsage, reason: str, *, kind: ErrorType, retry_after_seconds: float
+        self,
+        account: _KeyUsage,
+        code: str,
+        template: str,
+        /,
+        *,
+        kind: ErrorType,
+        retry_after_seconds: float,
+        **params: Parameter,
     ) -> ApiError:
         return ApiError(
             Reason(
                 "gateway.rate_limit.reached",
                 "Rate limit reached: {reason}. Try again in {seconds} s.",
-                reason=reason,
+                reason=fill_message(code, template, **params),
                 seconds=f"{retry_after_seconds:.1f}",
             ),
             status=429,

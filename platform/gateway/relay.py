@@ -12,7 +12,6 @@ from typing import Any
 
 import aiohttp
 
-from controlplane.domain.common.reasons import Reason
 from gateway.engine_responses import (
     TokenCount,
     compact_json,
@@ -115,10 +114,8 @@ class EngineClient:
             raise EngineConnectionFailed from error
         except aiohttp.ClientError as error:
             raise upstream_failure_error(
-                Reason(
-                    "gateway.engine.connection_closed",
-                    "The model's engine closed the connection without a response.",
-                )
+                "gateway.engine.connection_closed",
+                "The model's engine closed the connection without a response.",
             ) from error
 
 
@@ -133,11 +130,9 @@ async def read_response(response: aiohttp.ClientResponse, *, limit: int) -> byte
             body = body + chunk if body else chunk
             if len(body) > limit:
                 raise upstream_failure_error(
-                    Reason(
-                        "gateway.engine.response_too_large",
-                        "The engine's response is longer than {limit} bytes.",
-                        limit=limit,
-                    )
+                    "gateway.engine.response_too_large",
+                    "The engine's response is longer than {limit} bytes.",
+                    limit=limit,
                 )
     except aiohttp.ClientError as error:
         raise _interrupted_error() from error
@@ -146,10 +141,7 @@ async def read_response(response: aiohttp.ClientResponse, *, limit: int) -> byte
 
 def _interrupted_error() -> ApiError:
     return upstream_failure_error(
-        Reason(
-            "gateway.engine.response_interrupted",
-            "The response of the model's engine was interrupted.",
-        )
+        "gateway.engine.response_interrupted", "The response of the model's engine was interrupted."
     )
 
 
@@ -404,11 +396,9 @@ class EngineRelay:
             choice = self._load_balancer.choose(progress.entry, exclude=failed)
         if choice is None:
             raise unavailable_error(
-                Reason(
-                    "gateway.endpoint.not_ready",
-                    "No endpoint of {model} is ready.",
-                    model=repr(progress.entry.route.name),
-                ),
+                "gateway.endpoint.not_ready",
+                "No endpoint of {model} is ready.",
+                model=repr(progress.entry.route.name),
                 code="no_ready_endpoint",
                 retry_after_seconds=EJECTION_SECONDS,
             )
@@ -477,10 +467,8 @@ class EngineRelay:
         """
         if response.content_type != "text/event-stream":
             raise upstream_failure_error(
-                Reason(
-                    "gateway.engine.not_a_stream",
-                    "The model's engine responded to a streaming request without a stream.",
-                )
+                "gateway.engine.not_a_stream",
+                "The model's engine responded to a streaming request without a stream.",
             )
         splitter = ServerSentEventSplitter()
         rewriter = StreamRewriter(
@@ -552,7 +540,7 @@ class EngineRelay:
 
 def _engine_error_in_stream() -> ApiError:
     return upstream_failure_error(
-        Reason("gateway.stream.engine_error", "The engine reported an error in its stream.")
+        "gateway.stream.engine_error", "The engine reported an error in its stream."
     )
 
 
@@ -578,20 +566,15 @@ def _parse_response(body: bytes, *, operation: RouteOperation) -> dict[str, Any]
         content = json.loads(body)
     except (ValueError, RecursionError):
         raise upstream_failure_error(
-            Reason(
-                "gateway.engine.response_not_json",
-                "The response of the model's engine is not JSON.",
-            )
+            "gateway.engine.response_not_json", "The response of the model's engine is not JSON."
         ) from None
     if operation is RouteOperation.RERANK:
         content = ranked_documents(content)
     if not isinstance(content, dict) or field not in content:
         raise upstream_failure_error(
-            Reason(
-                "gateway.engine.response_lacks_field",
-                "The response of the model's engine has no '{field}'.",
-                field=field,
-            )
+            "gateway.engine.response_lacks_field",
+            "The response of the model's engine has no '{field}'.",
+            field=field,
         )
     return content
 
@@ -613,11 +596,9 @@ def _reported_or_estimated_tokens(
 
 def _timeout_error(seconds: float) -> ApiError:
     return upstream_failure_error(
-        Reason(
-            "gateway.engine.response_timeout",
-            "The model's engine did not respond within {seconds} s.",
-            seconds=f"{seconds:g}",
-        ),
+        "gateway.engine.response_timeout",
+        "The model's engine did not respond within {seconds} s.",
+        seconds=f"{seconds:g}",
         status=504,
         code="upstream_timeout",
     )

@@ -34,6 +34,13 @@ def test_every_code_has_a_template_in_each_language() -> None:
         ('Reason("job.lost", template)', "a literal code, a literal template"),
         ('Reason("job.lost", "lost on {node}", **params)', "named parameters"),
         ('Reason("job.ended", "lost")', "has another template elsewhere"),
+        ('FieldRefused("job.lost", "lost on {node}", node=name, field="node")', None),
+        # The keyword is the attribute of the error and fills no placeholder.
+        ('FieldRefused("job.lost", "{field} is lost", field="node")', "are not the parameters"),
+        ('ClusterRefused("job.lost", "{field} is lost", field="node")', "are not the parameters"),
+        ('bad_request("job.lost", "lost with {code}", code="lost")', "are not the parameters"),
+        ('fleet.ClusterUnavailable("job.lost", "lost on {node}")', "are not the parameters"),
+        ('InvalidOption("job.lost", "{option} is lost", option="name")', None),
     ],
 )
 def test_a_call_that_no_catalogue_could_follow_is_refused(call: str, problem: str | None) -> None:

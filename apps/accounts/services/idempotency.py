@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from django.db import OperationalError, transaction
 
 from apps.accounts.models import IdempotencyRecord, User
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedError
 from controlplane.persistence.encryption import decrypt, encrypt
 from controlplane.persistence.transactions import set_lock_timeout
 
@@ -20,11 +20,11 @@ _IDEMPOTENCY_WAIT = "5s"
 _LOCK_NOT_AVAILABLE = "55P03"
 
 
-class IdempotencyMismatch(Exception):
+class IdempotencyMismatch(ReasonedError):
     """The key came with another request before."""
 
 
-class IdempotentRequestInProgress(Exception):
+class IdempotentRequestInProgress(ReasonedError):
     """The request that carries the key is still being answered."""
 
 
@@ -61,27 +61,20 @@ def idempotency_begin(
         if getattr(error.__cause__, "sqlstate", "") != _LOCK_NOT_AVAILABLE:
             raise
         raise IdempotentRequestInProgress(
-            Reason(
-                "idempotency.request.in_progress",
-                "this request is still in progress; retry shortly",
-            )
+            "idempotency.request.in_progress", "this request is still in progress; retry shortly"
         ) from None
     if fresh:
         return record, None
     if record.fingerprint != fingerprint:
         raise IdempotencyMismatch(
-            Reason(
-                "idempotency.key.reused",
-                "the Idempotency-Key {key} was used with a different request; use a new one",
-                key=repr(key),
-            )
+            "idempotency.key.reused",
+            "the Idempotency-Key {key} was used with a different request; use a new one",
+            key=repr(key),
         )
     if record.status is None or record.body is None:
         raise IdempotentRequestInProgress(
-            Reason(
-                "idempotency.request.not_completed",
-                "this request has not been completed; retry shortly",
-            )
+            "idempotency.request.not_completed",
+            "this request has not been completed; retry shortly",
         )
     encrypted = str(record.body["sealed"]).encode("ascii")
     return record, StoredIdempotentResponse(status=record.status, body=decrypt(encrypted))

@@ -25,7 +25,6 @@ from apps.monitoring.selectors.self_monitoring import (
 from apps.serving import selectors as serving
 from apps.serving.models import Gateway
 from apps.telemetry.selectors import agent_counts
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.controllers import StalledComponent, find_stalled_component
 from controlplane.outbox import broker, messages
 from controlplane.persistence.leases import lease_holder
@@ -459,10 +458,8 @@ def require_permission_to_view_product_status(user: accounts.RequestUser) -> Non
     """:raises PermissionRefused: if it is not."""
     if not can_view_product_status(user):
         raise accounts.PermissionRefused(
-            Reason(
-                "permission.system_status.role_missing",
-                "the system status is for operators, queue admins and administrators; "
-                "you have none of these roles. An administrator of the company can "
-                "change that.",
-            )
+            "permission.system_status.role_missing",
+            "the system status is for operators, queue admins and administrators; "
+            "you have none of these roles. An administrator of the company can "
+            "change that.",
         )

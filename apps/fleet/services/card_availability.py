@@ -14,7 +14,7 @@ from apps.accounts.services import record_audit_entry
 from apps.fleet.models import Card, Node
 from apps.fleet.selectors import require_fleet_operator
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedError
 from controlplane.persistence.bulk_writes import bulk_update_rows
 
 #: Why a card is unknown after its return to service; the next observation clears it.
@@ -175,19 +175,17 @@ def node_locality_record(*, node: int, cards: Mapping[str, Mapping[str, object]]
     row.save(update_fields=["locality"])
 
 
-class NodeIsolated(Exception):
+class NodeIsolated(ReasonedError):
     """The whole node is isolated: it takes workloads again after its return to service."""
 
     def __init__(self, node: Node, *, since: datetime) -> None:
         when = f"{since.astimezone(UTC):%Y-%m-%d %H:%M}"
         super().__init__(
-            Reason(
-                "node.isolation.whole_node",
-                "node {node} has been isolated since {since} UTC; return the whole node "
-                "to service instead",
-                node=str(node),
-                since=when,
-            )
+            "node.isolation.whole_node",
+            "node {node} has been isolated since {since} UTC; return the whole node "
+            "to service instead",
+            node=str(node),
+            since=when,
         )
         self.since = since
 

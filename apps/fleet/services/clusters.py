@@ -19,7 +19,13 @@ from apps.fleet import selectors
 from apps.fleet.models import Card, Cluster, Node
 from controlplane.domain.common.accelerators import CardState
 from controlplane.domain.common.permissions import Permission
-from controlplane.domain.common.reasons import NONE, FieldRefused, Reason, join_reasons
+from controlplane.domain.common.reasons import (
+    NONE,
+    FieldRefused,
+    Reason,
+    ReasonedError,
+    join_reasons,
+)
 from controlplane.outbox.messages import publish_message, publish_messages
 from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.encryption import encrypt
@@ -57,33 +63,29 @@ class ClusterChecksFailed(Exception):
         self.failed = failed
 
 
-class ClusterInUse(Exception):
+class ClusterInUse(ReasonedError):
     """Workloads still use the cluster."""
 
     def __init__(self, name: str, occupants: tuple[str, ...]) -> None:
         super().__init__(
-            Reason(
-                "cluster.removal.in_use",
-                "cluster {cluster} is in use by {occupants}; stop or move these workloads first",
-                cluster=name,
-                occupants=_abbreviated_name_list(occupants),
-            )
+            "cluster.removal.in_use",
+            "cluster {cluster} is in use by {occupants}; stop or move these workloads first",
+            cluster=name,
+            occupants=_abbreviated_name_list(occupants),
         )
         self.occupants = occupants
 
 
-class ClusterHasIsolatedNodes(Exception):
+class ClusterHasIsolatedNodes(ReasonedError):
     """Some of its nodes are marked as isolated; nothing would remove the mark any more."""
 
     def __init__(self, name: str, nodes: tuple[str, ...]) -> None:
         super().__init__(
-            Reason(
-                "cluster.removal.isolated_nodes",
-                "cluster {cluster} has isolated nodes: {nodes}. Return them to service "
-                "first, and wait until Ninefold has removed its taint",
-                cluster=name,
-                nodes=_abbreviated_name_list(nodes),
-            )
+            "cluster.removal.isolated_nodes",
+            "cluster {cluster} has isolated nodes: {nodes}. Return them to service "
+            "first, and wait until Ninefold has removed its taint",
+            cluster=name,
+            nodes=_abbreviated_name_list(nodes),
         )
         self.nodes = nodes
 
@@ -177,12 +179,12 @@ def cluster_change(
         changed.append("binding")
     if change.kubeconfig is not None:
         if cluster.kind not in selectors.REMOTE_KINDS:
-            message = Reason(
+            raise ClusterRefused(
                 "cluster.kubeconfig.not_supported",
                 "a cluster of kind {kind} does not use a kubeconfig",
                 kind=repr(cluster.kind),
+                field="kubeconfig",
             )
-            raise ClusterRefused(message, field="kubeconfig")
         cluster.kubeconfig = _encrypt_kubeconfig(change.kubeconfig)
         changed.append("kubeconfig")
     if not changed:
@@ -224,12 +226,12 @@ def _check_location_unchanged(
     lock_in_transaction(AdvisoryLock.SYNC_INVENTORY, cluster.pk)
     stored = Cluster.objects.select_for_update(no_key=True).filter(pk=cluster.pk).first()
     if stored is None:
-        message = Reason(
+        raise ClusterRefused(
             "cluster.change.removed",
             "cluster {cluster} has been removed; register it again",
             cluster=cluster.name,
+            field="name",
         )
-        raise ClusterRefused(message, field="name")
     changed_copy = copy(stored)
     for column in changed:
         setattr(changed_copy, column, getattr(cluster, column))
@@ -318,12 +320,10 @@ def cluster_remove(
 def _validate_registration(registration: ClusterRegistration) -> None:
     if not _NAME.fullmatch(registration.name):
         raise ClusterRefused(
-            Reason(
-                "cluster.name.invalid",
-                "a name must have 1 to 40 lower-case letters, digits and hyphens, and "
-                "must not begin or end with a hyphen; got {name}",
-                name=repr(registration.name),
-            ),
+            "cluster.name.invalid",
+            "a name must have 1 to 40 lower-case letters, digits and hyphens, and "
+            "must not begin or end with a hyphen; got {name}",
+            name=repr(registration.name),
             field="name",
         )
     if Cluster.objects.filter(name=registration.name).exists():
@@ -332,12 +332,10 @@ def _validate_registration(registration: ClusterRegistration) -> None:
     if registration.kind not in known:
         listed = ", ".join(known) or NONE
         raise ClusterRefused(
-            Reason(
-                "cluster.kind.not_supported",
-                "clusters of kind {kind} cannot be registered; installed are {kinds}",
-                kind=repr(registration.kind),
-                kinds=listed,
-            ),
+            "cluster.kind.not_supported",
+            "clusters of kind {kind} cannot be registered; installed are {kinds}",
+            kind=repr(registration.kind),
+            kinds=listed,
             field="kind",
         )
     _validate_binding_mode(registration.binding)
@@ -346,11 +344,9 @@ def _validate_registration(registration: ClusterRegistration) -> None:
 
 def _refuse_taken_cluster_name(name: str) -> Never:
     raise ClusterRefused(
-        Reason(
-            "cluster.name.already_exists",
-            "a cluster named {name} already exists; choose another name",
-            name=name,
-        ),
+        "cluster.name.already_exists",
+        "a cluster named {name} already exists; choose another name",
+        name=name,
         field="name",
     )
 
@@ -358,11 +354,9 @@ def _refuse_taken_cluster_name(name: str) -> Never:
 def _validate_binding_mode(binding: str) -> None:
     if binding not in Cluster.BindingMode.values:
         raise ClusterRefused(
-            Reason(
-                "cluster.binding.invalid",
-                "the card binding of the cluster must be card or node, got {binding}",
-                binding=repr(binding),
-            ),
+            "cluster.binding.invalid",
+            "the card binding of the cluster must be card or node, got {binding}",
+            binding=repr(binding),
             field="binding",
         )
 
@@ -371,12 +365,10 @@ def _validate_options(options: Mapping[str, Any]) -> None:
     for option in ("kubeconfig", "installation"):
         if option in options:
             raise ClusterRefused(
-                Reason(
-                    "cluster.options.reserved",
-                    "{option} is not an option; enter the kubeconfig in its own field, where "
-                    "it is stored encrypted",
-                    option=repr(option),
-                ),
+                "cluster.options.reserved",
+                "{option} is not an option; enter the kubeconfig in its own field, where "
+                "it is stored encrypted",
+                option=repr(option),
                 field=_option_field(option),
             )
 

@@ -21,7 +21,7 @@ from apps.models import selectors as registry_selectors
 from apps.models.selectors.storage import checkpoint_retention
 from apps.quotas import selectors as quotas
 from apps.quotas.models import Claim
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedValueError
 from controlplane.domain.jobs.lifecycle import ATTEMPT, AttemptState, JobKind
 from controlplane.domain.quotas.claims import GangShape
 from controlplane.persistence.encryption import DecryptionFailed
@@ -42,12 +42,10 @@ _CHUNK_BYTES = 1 << 20
 def attempt_cluster_adapter(attempt: Attempt) -> ClusterAdapter:
     """:raises ValueError: if the attempt has not been admitted to a cluster."""
     if attempt.cluster is None:
-        raise ValueError(
-            Reason(
-                "attempt.cluster.missing",
-                "job attempt {attempt} has not been admitted to a cluster",
-                attempt=attempt.uid,
-            )
+        raise ReasonedValueError(
+            "attempt.cluster.missing",
+            "job attempt {attempt} has not been admitted to a cluster",
+            attempt=attempt.uid,
         )
     return fleet.cluster_adapter(attempt.cluster)
 

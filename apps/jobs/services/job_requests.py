@@ -23,7 +23,7 @@ from controlplane.domain.common.reasons import UNKNOWN, Reason
 from controlplane.domain.common.spec_fields import (
     FieldFinding,
     FieldKind,
-    describe_findings,
+    FieldsRefused,
     device_variable_error,
     field_finding,
     variable_name_error,
@@ -40,12 +40,8 @@ from controlplane.ports import adapter_registry
 from controlplane.ports.engines import Engine, EngineTask, ModelFacts
 
 
-class SpecRefused(Exception):
+class SpecRefused(FieldsRefused):
     """The request is invalid; it carries one finding for each error."""
-
-    def __init__(self, findings: Sequence[FieldFinding]) -> None:
-        super().__init__(describe_findings(findings))
-        self.findings = tuple(findings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

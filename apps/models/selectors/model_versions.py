@@ -31,7 +31,7 @@ from apps.models.selectors.storage import (
     parse_json_or_none,
     shared_or_team_filter,
 )
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedValueError
 from controlplane.domain.quantization.schemes import MetricComparison, compare_metrics
 from controlplane.domain.registry.lora_configs import (
     ADAPTER_CONFIG,
@@ -531,8 +531,8 @@ def lora_adapter_input(name: str, version: ModelVersion) -> InputArtifact:
     :raises BlobMissing: if its bytes have been removed.
     """
     if version.artifact is None:
-        raise ValueError(
-            Reason("model_version.files.missing", "{version} has no files", version=str(version))
+        raise ReasonedValueError(
+            "model_version.files.missing", "{version} has no files", version=str(version)
         )
     whole = input_tree(name, version.artifact).files
     paths = adapter_files(whole)

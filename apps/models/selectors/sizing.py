@@ -20,12 +20,11 @@ from controlplane.domain.architectures import (
 )
 from controlplane.domain.catalog.entries import architecture_facts
 from controlplane.domain.common.accelerators import Chip
-from controlplane.domain.common.reasons import Reason, join_reasons
+from controlplane.domain.common.reasons import join_reasons
 from controlplane.domain.common.resources import Bytes
 from controlplane.domain.common.spec_fields import (
-    FieldFinding,
+    FieldsRefused,
     check_fields,
-    field_finding,
     with_defaults,
 )
 from controlplane.domain.sizing import (
@@ -45,12 +44,11 @@ from controlplane.ports.artifacts import ArtifactError
 _MAX_CONFIG_SIZE = 1 << 20
 
 
-class SizingRefused(Exception):
+class SizingRefused(FieldsRefused):
     """The request cannot be estimated; ``findings`` names each invalid field."""
 
-    def __init__(self, findings: tuple[FieldFinding, ...]) -> None:
-        super().__init__(join_reasons(finding.message for finding in findings))
-        self.findings = findings
+    def __str__(self) -> str:
+        return join_reasons(finding.message for finding in self.findings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,12 +109,12 @@ def sizing_subject_of_entry(key: str) -> SizingSubject:
     """:raises SizingRefused: if the catalog has no such model, or its architecture is unknown."""
     entry = catalog_snapshot().entries.get(key)
     if entry is None:
-        message = Reason(
+        raise SizingRefused.of(
+            "catalog",
             "model.catalog_entry.not_found",
             "the model catalog has no entry {key}",
             key=f"{key!r:.80}",
         )
-        raise SizingRefused((FieldFinding(field="catalog", message=message),))
     facts = architecture_facts(entry)
     try:
         built = architecture_from_catalog(facts)
@@ -146,12 +144,12 @@ def sizing_subject_by_name(name: str, *, user: accounts.RequestUser) -> SizingSu
         return sizing_subject_of_entry(key)
     version = model_versions_visible(user).filter(uid=key).first()
     if kind != "version" or version is None:
-        message = Reason(
+        raise SizingRefused.of(
+            "model",
             "sizing.model.not_found",
             "model must be catalog:KEY or version:UID of an existing model, got {model}",
             model=f"{name!r:.80}",
         )
-        raise SizingRefused((FieldFinding(field="model", message=message),))
     return sizing_subject_of_version(version)
 
 
@@ -173,16 +171,12 @@ def estimate_memory(
     found = ports.chip_by_name(chip)
     if found is None:
         known = ", ".join(sorted(ports.all_chips()))
-        raise SizingRefused(
-            (
-                field_finding(
-                    "chip",
-                    "sizing.chip.unknown",
-                    "unknown chip {chip}; known are {chips}",
-                    chip=f"{chip!r:.80}",
-                    chips=known,
-                ),
-            )
+        raise SizingRefused.of(
+            "chip",
+            "sizing.chip.unknown",
+            "unknown chip {chip}; known are {chips}",
+            chip=f"{chip!r:.80}",
+            chips=known,
         )
     if host_memory is not None and not found.memory:
         found = replace(found, memory=host_memory)
@@ -208,13 +202,13 @@ def _engine_memory(engine: str) -> EngineMemory:
         return DEFAULT_ENGINE_MEMORY
     known = ports.engine_names()
     if engine not in known:
-        message = Reason(
+        raise SizingRefused.of(
+            "engine",
             "sizing.engine.unknown",
             "unknown engine {engine}; known are {engines}",
             engine=f"{engine!r:.80}",
             engines=", ".join(known),
         )
-        raise SizingRefused((FieldFinding(field="engine", message=message),))
     return ports.engine_by_name(engine).profile().memory
 
 

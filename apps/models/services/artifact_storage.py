@@ -128,17 +128,15 @@ def read_chunks(stream: IO[bytes]) -> Iterator[bytes]:
         yield chunk
 
 
-class DeletionRefused(Exception):
+class DeletionRefused(ReasonedError):
     """The artifact or item cannot be deleted; the message says what depends on it."""
 
     def __init__(self, name: str, reasons: Sequence[str]) -> None:
         super().__init__(
-            Reason(
-                "artifact.deletion.refused",
-                "{name} cannot be deleted: {reasons}",
-                name=name,
-                reasons=list(reasons),
-            )
+            "artifact.deletion.refused",
+            "{name} cannot be deleted: {reasons}",
+            name=name,
+            reasons=list(reasons),
         )
         self.reasons = tuple(reasons)
 

@@ -165,11 +165,9 @@ def _apply_changes(row: Dataset | ModelLine, wanted: Mapping[str, Any]) -> dict[
             row.save(update_fields=list(changes))
     except IntegrityError:
         raise ChangeRefused(
-            Reason(
-                "registry.name.in_use",
-                "the name {name} is already in use; choose another name",
-                name=row.name,
-            ),
+            "registry.name.in_use",
+            "the name {name} is already in use; choose another name",
+            name=row.name,
             field="name",
         ) from None
     return changes
@@ -216,12 +214,10 @@ def _move_versions(line: ModelLine, *, team: Team, at: datetime) -> None:
     reasons = _blocking_reasons(versions, artifacts, at=at)
     if reasons:
         raise ChangeRefused(
-            Reason(
-                "registry.team.model_in_use",
-                "the team of {name} cannot be changed while it is in use: {reasons}",
-                name=line.name,
-                reasons=reasons,
-            ),
+            "registry.team.model_in_use",
+            "the team of {name} cannot be changed while it is in use: {reasons}",
+            name=line.name,
+            reasons=reasons,
             field="team",
         )
     moved = [one for one in artifacts.values() if one.team_id != team.pk]

@@ -20,7 +20,7 @@ from apps.models.services.artifact_storage import (
     artifact_restore_on_reupload,
     precheck_storage_quota,
 )
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedError
 from controlplane.domain.datasets.inspection import Inspection, inspect_dataset
 from controlplane.domain.datasets.schemas import ColumnMapping
 from controlplane.domain.datasets.validation import FileLimits
@@ -31,16 +31,14 @@ from controlplane.persistence.transactions import is_dry_run
 _MAX_SOURCE_NAME_LENGTH = 200
 
 
-class DuplicateUpload(Exception):
+class DuplicateUpload(ReasonedError):
     """A version with the same rows already exists."""
 
     def __init__(self, existing: DatasetVersion) -> None:
         super().__init__(
-            Reason(
-                "dataset.version.already_exists",
-                "this data already exists as {version}; no version was added",
-                version=str(existing),
-            )
+            "dataset.version.already_exists",
+            "this data already exists as {version}; no version was added",
+            version=str(existing),
         )
         self.existing = existing
 

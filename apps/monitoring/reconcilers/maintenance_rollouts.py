@@ -120,12 +120,10 @@ def _observe_rollout_node(row: RolloutNode, *, at: datetime) -> NodeObservation:
     """The observed state of the node, with a reason."""
     isolation = row.isolation
     if isolation is None or isolation.ended_at is not None:
-        return NodeObservation(
+        return NodeObservation.of(
+            "maintenance_rollout.node.returned_to_service",
+            "returned to service by a user or a rule",
             returned=True,
-            message=Reason(
-                "maintenance_rollout.node.returned_to_service",
-                "returned to service by a user or a rule",
-            ),
         )
     if row.state == NodeState.DRAINING:
         empty = isolation.state != IsolationState.DRAINING
@@ -143,31 +141,26 @@ def _observe_rollout_node(row: RolloutNode, *, at: datetime) -> NodeObservation:
 def _observe_rollout_burn_in(row: RolloutNode, isolation: Isolation) -> NodeObservation:
     evidence = isolation.evidence
     if isolation.proved_at is not None:
-        return NodeObservation(
+        return NodeObservation.of(
+            "burn_in.run.passed",
+            "the burn-in passed: {result}",
+            result=evidence.get("words", ""),
             proved=True,
-            message=Reason(
-                "burn_in.run.passed",
-                "the burn-in passed: {result}",
-                result=evidence.get("words", ""),
-            ),
         )
     pending = isolation.test_asked_at is not None or isolation.burn_ins <= row.burn_ins_before
     if pending or isolation.state == IsolationState.TESTING:
-        return NodeObservation(message=Reason("burn_in.run.running", "the burn-in is running"))
+        return NodeObservation.of("burn_in.run.running", "the burn-in is running")
     if impossible := evidence.get("impossible"):
-        return NodeObservation(
-            message=Reason(
-                "burn_in.run.impossible",
-                "no burn-in is possible on the node ({reason}); return the node to "
-                "service manually",
-                reason=impossible,
-            ),
+        return NodeObservation.of(
+            "burn_in.run.impossible",
+            "no burn-in is possible on the node ({reason}); return the node to service manually",
+            reason=impossible,
         )
-    return NodeObservation(
+    return NodeObservation.of(
+        "burn_in.run.failed",
+        "the burn-in failed: {reason}",
+        reason=evidence.get("words", ""),
         proved=False,
-        message=Reason(
-            "burn_in.run.failed", "the burn-in failed: {reason}", reason=evidence.get("words", "")
-        ),
     )
 
 
@@ -176,33 +169,25 @@ def _observe_maintenance_command(row: RolloutNode, *, at: datetime) -> NodeObser
     observed = adapter.observe([name]).get(name)
     if observed is None:
         if row.launched_at is not None:
-            return NodeObservation(
+            return NodeObservation.of(
+                "maintenance_rollout.command.lost",
+                "the process of the command no longer exists; its result is unknown",
                 worked=False,
-                message=Reason(
-                    "maintenance_rollout.command.lost",
-                    "the process of the command no longer exists; its result is unknown",
-                ),
             )
         try:
             adapter.launch(_script_launch(row))
         except LaunchRefused as refusal:
-            return NodeObservation(
+            return NodeObservation.of(
+                "maintenance_rollout.command.start_failed",
+                "the command could not be started: {reason}",
+                reason=str(refusal),
                 worked=False,
-                message=Reason(
-                    "maintenance_rollout.command.start_failed",
-                    "the command could not be started: {reason}",
-                    reason=str(refusal),
-                ),
             )
         maintenance_rollouts.maintenance_command_record_started(row=row, at=at)
-        return NodeObservation(
-            message=Reason("maintenance_rollout.command.running", "the command is running"),
-        )
+        return NodeObservation.of("maintenance_rollout.command.running", "the command is running")
     maintenance_rollouts.maintenance_command_record_started(row=row, at=at)
     if not observed.ended:
-        return NodeObservation(
-            message=Reason("maintenance_rollout.command.running", "the command is running"),
-        )
+        return NodeObservation.of("maintenance_rollout.command.running", "the command is running")
     return _record_ended_maintenance_command(row, adapter, observed)
 
 
@@ -217,16 +202,15 @@ def _record_ended_maintenance_command(
     tail = chunk.content.decode("utf-8", "replace").replace("\0", "")
     maintenance_rollouts.maintenance_command_record_ended(row=row, exit_code=code, log_tail=tail)
     if code == 0:
-        return NodeObservation(
-            worked=True,
-            message=Reason("maintenance_rollout.command.succeeded", "the command succeeded"),
+        return NodeObservation.of(
+            "maintenance_rollout.command.succeeded", "the command succeeded", worked=True
         )
     how = f"exit code {code}" if code is not None else "without an exit code"
-    return NodeObservation(
+    return NodeObservation.of(
+        "maintenance_rollout.command.failed",
+        "the command failed: {reason}",
+        reason=how,
         worked=False,
-        message=Reason(
-            "maintenance_rollout.command.failed", "the command failed: {reason}", reason=how
-        ),
     )
 
 

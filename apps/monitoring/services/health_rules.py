@@ -14,7 +14,7 @@ from apps.accounts.services import record_audit_entry
 from apps.fleet.selectors import require_fleet_operator
 from apps.monitoring.models import HealthPolicy, HealthRule
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldFinding, describe_findings
+from controlplane.domain.common.spec_fields import FieldFinding, FieldsRefused
 from controlplane.domain.health.rules import (
     DEFAULT_RULES,
     HealthRuleInvalid,
@@ -128,12 +128,8 @@ _THOUSANDTHS = frozenset({"pool_share", "stall_share"})
 _MOST = 1_000_000
 
 
-class HealthPolicyRefused(Exception):
+class HealthPolicyRefused(FieldsRefused):
     """The policy cannot be like this; one finding for each thing wrong."""
-
-    def __init__(self, findings: list[FieldFinding]) -> None:
-        super().__init__(describe_findings(findings))
-        self.findings = tuple(findings)
 
 
 @transaction.atomic

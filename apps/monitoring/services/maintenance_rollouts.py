@@ -85,11 +85,9 @@ def maintenance_rollout_begin(*, rollout: Rollout, actor: User, at: datetime) ->
         and not is_company_administrator(actor)
     ):
         raise PermissionRefused(
-            Reason(
-                "maintenance_rollout.command.not_permitted",
-                "only an administrator of the company can run a command on the Ninefold "
-                "host; leave the command out, or ask an administrator",
-            )
+            "maintenance_rollout.command.not_permitted",
+            "only an administrator of the company can run a command on the Ninefold "
+            "host; leave the command out, or ask an administrator",
         )
     nodes = rollout_nodes(rollout)
     if not 1 <= len(nodes) <= MOST_NODES:

@@ -124,16 +124,14 @@ class MetricPushBusy(ReasonedError):
     """A batch that came behind cannot be kept now; it can be sent again."""
 
 
-class NodeTokenMismatch(Exception):
+class NodeTokenMismatch(ReasonedError):
     """A token was used to speak for a node that it is not of."""
 
     def __init__(self, *, own: str) -> None:
         super().__init__(
-            Reason(
-                "telemetry_source.token.wrong_node",
-                "this token belongs to node {node}; all cards of the batch belong to other nodes",
-                node=own,
-            )
+            "telemetry_source.token.wrong_node",
+            "this token belongs to node {node}; all cards of the batch belong to other nodes",
+            node=own,
         )
 
 

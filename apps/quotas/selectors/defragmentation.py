@@ -16,7 +16,6 @@ from apps.quotas.models import Claim, Defragmentation, DefragmentationMove
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
 from apps.quotas.selectors.snapshots import scheduling_snapshot
 from controlplane.domain.common.permissions import Permission, roles_grant
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.scheduling.defragmentation_runs import RelocationState, relocation_blockers
 from controlplane.domain.scheduling.relocation import Relocation
 from controlplane.domain.scheduling.snapshots import ReplicaPlacement, SchedulingSnapshot
@@ -58,12 +57,10 @@ def require_permission_to_propose(user: accounts.RequestUser) -> None:
     """:raises PermissionRefused: if the user may not propose plans."""
     if not can_propose_defragmentation(user):
         raise accounts.PermissionRefused(
-            Reason(
-                "permission.defragmentation.propose",
-                "defragmentation plans can be proposed by queue admins of a team and "
-                "operators of the company; you have neither role. An administrator can "
-                "change that.",
-            )
+            "permission.defragmentation.propose",
+            "defragmentation plans can be proposed by queue admins of a team and "
+            "operators of the company; you have neither role. An administrator can "
+            "change that.",
         )
 
 
@@ -76,13 +73,11 @@ def require_permission_to_relocate(user: accounts.RequestUser, teams: Iterable[T
     """:raises PermissionRefused: naming the teams for which the user has no permission."""
     if missing := _teams_without_relocation_permission(user, teams):
         raise accounts.PermissionRefused(
-            Reason(
-                "permission.defragmentation.approve",
-                "this plan relocates workloads of {teams}, where you neither manage "
-                "queues nor operate the fleet; an administrator of the company can "
-                "approve it",
-                teams=", ".join(team.name for team in missing),
-            )
+            "permission.defragmentation.approve",
+            "this plan relocates workloads of {teams}, where you neither manage "
+            "queues nor operate the fleet; an administrator of the company can "
+            "approve it",
+            teams=", ".join(team.name for team in missing),
         )
 
 

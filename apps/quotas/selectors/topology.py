@@ -18,7 +18,7 @@ from apps.quotas.models import Claim, Queue
 from apps.quotas.selectors.claim_snapshots import ALLOCATED_STATES
 from apps.quotas.selectors.free_capacity import CardUse, NodeOccupancy, fleet_node_occupancies
 from apps.quotas.selectors.queues import QueueVisibility, queue_visibility_of
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedError
 from controlplane.domain.common.topology import Geometry
 
 FLEET = "fleet"
@@ -39,7 +39,7 @@ class AllocatedClaim(NamedTuple):
     work_name: str
 
 
-class TopologyDomainNotFound(LookupError):
+class TopologyDomainNotFound(ReasonedError, LookupError):
     """No domain has that key."""
 
 
@@ -184,11 +184,9 @@ class FleetTopology:
         matches = [one for one in self.by_key.values() if (one.kind, one.name) == (kind, name)]
         if len(matches) != 1:
             raise TopologyDomainNotFound(
-                Reason(
-                    "topology.domain.not_found",
-                    "the fleet has no topology domain {domain}",
-                    domain=repr(key),
-                )
+                "topology.domain.not_found",
+                "the fleet has no topology domain {domain}",
+                domain=repr(key),
             )
         return matches[0]
 

@@ -24,7 +24,6 @@ from apps.quotas.selectors.snapshots import (
     running_claims_of,
 )
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.domain.quotas.claims import CLAIM, ClaimEvent, ClaimState
 from controlplane.domain.scheduling.commit_validation import (
@@ -77,14 +76,10 @@ def _validate_placement(
     claim: Claim | None, placement: ClaimPlacement, validator: CommitValidator
 ) -> tuple[Claim, ClaimPlacement]:
     if claim is None:
-        raise PlacementConflict(
-            Reason("claim.placement.claim_not_found", "the claim does not exist")
-        )
+        raise PlacementConflict("claim.placement.claim_not_found", "the claim does not exist")
     if claim.state != ClaimState.PENDING:
         raise PlacementConflict(
-            Reason(
-                "claim.placement.claim_not_pending", "the claim is now {state}", state=claim.state
-            )
+            "claim.placement.claim_not_pending", "the claim is now {state}", state=claim.state
         )
     username = claim.user.username if claim.user else ""
     applicant = CommitClaim(uid=claim.uid, queue=claim.queue.uid, user=username)

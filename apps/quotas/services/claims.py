@@ -20,7 +20,7 @@ from apps.quotas.selectors.snapshots import lock_queue_snapshots
 from apps.quotas.services.admissions import nominations_create, nominations_reassign
 from apps.quotas.services.queue_trees import queue_rows_lock_shared
 from apps.quotas.services.usage_ledger import usage_record_releases
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedError
 from controlplane.domain.quotas.claims import (
     CLAIM,
     NOT_EVALUATED_REASON,
@@ -57,7 +57,7 @@ class QueueNotAcceptingClaims(Exception):
     """The queue does not accept new claims; the message says why, and what to do."""
 
 
-class PendingLimitExceeded(Exception):
+class PendingLimitExceeded(ReasonedError):
     """A user has too many pending claims; the message has the user, count, limit, and what to do."""
 
 
@@ -186,16 +186,14 @@ def pending_limit_check(*, user: User, more: int) -> None:
     pending = Claim.objects.filter(user=user, state=ClaimState.PENDING).count()
     if pending + more > limit:
         raise PendingLimitExceeded(
-            Reason(
-                "claim.pending_limit.exceeded",
-                "user {user} has {pending} pending claims and submits {submitted} more; "
-                "the limit is {limit} per user; wait until some have started, or cancel "
-                "some",
-                user=user.username,
-                pending=pending,
-                submitted=more,
-                limit=limit,
-            )
+            "claim.pending_limit.exceeded",
+            "user {user} has {pending} pending claims and submits {submitted} more; "
+            "the limit is {limit} per user; wait until some have started, or cancel "
+            "some",
+            user=user.username,
+            pending=pending,
+            submitted=more,
+            limit=limit,
         )
 
 

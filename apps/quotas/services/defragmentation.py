@@ -27,7 +27,7 @@ from apps.quotas.models import (
 )
 from apps.quotas.selectors import defragmentation as selectors
 from apps.quotas.services.claims import claim_revoke
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedError
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.quotas.claims import ClaimState, ReleaseReason
 from controlplane.domain.scheduling.defragmentation import (
@@ -61,15 +61,15 @@ from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transa
 from controlplane.persistence.state_transitions import apply_transition
 
 
-class NoUsefulRelocation(Exception):
+class NoUsefulRelocation(ReasonedError):
     """No relocation would help, or none is worth its cost; the message says why."""
 
 
-class DefragmentationPlanStale(Exception):
+class DefragmentationPlanStale(ReasonedError):
     """The fleet has changed since the proposal; the message says which relocations are not possible any more."""
 
 
-class DefragmentationInProgress(Exception):
+class DefragmentationInProgress(ReasonedError):
     """Another plan is being executed; two at a time would conflict."""
 
 
@@ -141,9 +141,7 @@ def _build_plan(
         return "", plan_defragmentation(snapshot, ReduceFragmentsGoal(), at=at)
     view = next((one for one in snapshot.claims if one.uid == plan_request.claim.uid), None)
     if view is None:
-        raise NoUsefulRelocation(
-            Reason("claim.state.not_pending", "the claim is no longer pending")
-        )
+        raise NoUsefulRelocation("claim.state.not_pending", "the claim is no longer pending")
     plans = (
         (chip, plan_defragmentation(snapshot, FitClaimGoal(claim=view, chip=chip), at=at))
         for chip in view.chips
@@ -191,20 +189,16 @@ def defragmentation_approve(*, plan: Defragmentation, actor: User, at: datetime)
     other = Defragmentation.objects.filter(state__in=ACTIVE).exclude(pk=plan.pk).first()
     if other is not None:
         raise DefragmentationInProgress(
-            Reason(
-                "defragmentation.approval.another_running",
-                "{plan} by {user} is in progress; approve this plan when it has ended",
-                plan=str(other),
-                user=other.proposed_by_name,
-            )
+            "defragmentation.approval.another_running",
+            "{plan} by {user} is in progress; approve this plan when it has ended",
+            plan=str(other),
+            user=other.proposed_by_name,
         )
     if changes := selectors.plan_blockers_since_proposal(plan):
         raise DefragmentationPlanStale(
-            Reason(
-                "defragmentation.approval.plan_outdated",
-                "the fleet has changed since the proposal: {changes}. Create a new plan",
-                changes="; ".join(changes),
-            )
+            "defragmentation.approval.plan_outdated",
+            "the fleet has changed since the proposal: {changes}. Create a new plan",
+            changes="; ".join(changes),
         )
     defragmentation_transition(
         plan,
@@ -258,7 +252,7 @@ def _audit_defragmentation_plan(row: Defragmentation, *, action: str, actor: Use
     )
 
 
-class RelocationNotPossible(Exception):
+class RelocationNotPossible(ReasonedError):
     """The next step is not possible any more; the message says why."""
 
 
@@ -426,11 +420,9 @@ def _lock_cards(cards: Iterable[str]) -> None:
 def _require_plan_still_valid(row: Defragmentation) -> None:
     if changes := selectors.plan_blockers_since_proposal(row):
         raise RelocationNotPossible(
-            Reason(
-                "defragmentation.plan.outdated",
-                "the fleet has changed: {changes}",
-                changes="; ".join(changes),
-            )
+            "defragmentation.plan.outdated",
+            "the fleet has changed: {changes}",
+            changes="; ".join(changes),
         )
 
 

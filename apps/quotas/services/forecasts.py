@@ -14,7 +14,7 @@ from apps.accounts.models import User
 from apps.quotas.models import Claim, ClaimForecast, ForecastRun, Queue, WhatIf
 from apps.quotas.selectors.forecasts import HORIZON
 from controlplane.domain.common.permissions import Permission
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedValueError
 from controlplane.domain.quotas.claims import ClaimState
 from controlplane.domain.scheduling.forecast import PredictedStartTime
 from controlplane.domain.scheduling.what_if import WhatIfChange, WhatIfState, changes_as_json
@@ -92,7 +92,7 @@ MAX_OPEN = 3
 WHAT_IF_RETENTION = timedelta(days=30)
 
 
-class WhatIfRefused(ValueError):
+class WhatIfRefused(ReasonedValueError):
     """The request is invalid; the message says why."""
 
 
@@ -119,23 +119,19 @@ def what_if_create(*, question: WhatIfRequest, actor: User) -> WhatIf:
     else:
         accounts.require_permission(actor, Permission.VIEW, team=claim.team)
         if claim.state != ClaimState.PENDING:
-            raise WhatIfRefused(Reason("claim.state.not_pending", "the claim is no longer pending"))
+            raise WhatIfRefused("claim.state.not_pending", "the claim is no longer pending")
     if not question.changes:
         raise WhatIfRefused(
-            Reason(
-                "what_if.changes.missing", "the what-if request has no changes; add at least one"
-            )
+            "what_if.changes.missing", "the what-if request has no changes; add at least one"
         )
     # Locked, so that concurrent requests count each other.
     asking = User.objects.select_for_update(no_key=True).get(pk=actor.pk)
     open_count = WhatIf.objects.filter(user=asking, state=WhatIfState.ASKED).count()
     if open_count >= MAX_OPEN:
         raise WhatIfRefused(
-            Reason(
-                "what_if.limit.reached",
-                "{count} of your what-if requests are still in progress; wait for their results",
-                count=open_count,
-            )
+            "what_if.limit.reached",
+            "{count} of your what-if requests are still in progress; wait for their results",
+            count=open_count,
         )
     row = WhatIf.objects.create(
         user=asking,

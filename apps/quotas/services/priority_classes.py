@@ -11,7 +11,7 @@ from apps.accounts.selectors import require_permission
 from apps.accounts.services import record_audit_entry
 from apps.quotas.models import Claim, PriorityClass
 from controlplane.domain.common.permissions import Permission
-from controlplane.domain.common.reasons import FieldRefused, Reason
+from controlplane.domain.common.reasons import FieldRefused
 from controlplane.domain.quotas.claims import ClaimState
 
 #: Priority classes of a new installation.
@@ -57,21 +57,17 @@ def priority_class_save(
     for other in others:
         if other.name == name:
             raise PriorityRefused(
-                Reason(
-                    "priority_class.name.already_exists",
-                    "a priority class named {name} already exists; choose another name",
-                    name=name,
-                ),
+                "priority_class.name.already_exists",
+                "a priority class named {name} already exists; choose another name",
+                name=name,
                 field="name",
             )
         if other.value == value:
             raise PriorityRefused(
-                Reason(
-                    "priority_class.value.already_exists",
-                    "priority class {name} already has the value {value}; choose another value",
-                    name=other.name,
-                    value=value,
-                ),
+                "priority_class.value.already_exists",
+                "priority class {name} already has the value {value}; choose another value",
+                name=other.name,
+                value=value,
                 field="value",
             )
     before = _audited_columns(row) if existing else None
@@ -94,24 +90,20 @@ def priority_class_delete(*, row: PriorityClass, actor: User, force: bool = Fals
     require_permission(actor, Permission.MANAGE_QUEUES, team=None)
     if row.value == 0:
         raise PriorityRefused(
-            Reason(
-                "priority_class.deletion.default",
-                "priority class {name} is the default and cannot be deleted",
-                name=row.name,
-            ),
+            "priority_class.deletion.default",
+            "priority class {name} is the default and cannot be deleted",
+            name=row.name,
             field="value",
         )
     live = Claim.objects.exclude(state=ClaimState.RELEASED).filter(priority=row.value).count()
     if live and not force:
         raise PriorityRefused(
-            Reason(
-                "priority_class.deletion.in_use",
-                "{claims} pending or running claims have priority {value}; they keep the "
-                "value without the name {name}. Set force to delete the class",
-                claims=live,
-                value=row.value,
-                name=row.name,
-            ),
+            "priority_class.deletion.in_use",
+            "{claims} pending or running claims have priority {value}; they keep the "
+            "value without the name {name}. Set force to delete the class",
+            claims=live,
+            value=row.value,
+            name=row.name,
             field="value",
         )
     uid = row.uid

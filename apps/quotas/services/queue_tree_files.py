@@ -11,8 +11,8 @@ import yaml
 
 from apps.quotas.models import Queue
 from apps.quotas.selectors.queue_trees import queue_tree_documents
-from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.reasons import Parameter
+from controlplane.domain.common.spec_fields import field_finding
 from controlplane.domain.quotas.queue_documents import TreeAction, TreeEdit, queue_tree_fingerprint
 from controlplane.domain.quotas.queue_files import (
     InvalidQueueFile,
@@ -100,12 +100,10 @@ def load_yaml(text: str) -> Any:
     size = len(text.encode("utf-8", errors="replace"))
     if size > MAX_FILE_BYTES:
         raise _invalid_queue_file_error(
-            Reason(
-                "queue.file.too_large",
-                "the file has {size} bytes; the limit is {limit} bytes",
-                size=size,
-                limit=MAX_FILE_BYTES,
-            )
+            "queue.file.too_large",
+            "the file has {size} bytes; the limit is {limit} bytes",
+            size=size,
+            limit=MAX_FILE_BYTES,
         )
     try:
         _check_events(text)
@@ -116,20 +114,16 @@ def load_yaml(text: str) -> Any:
     except yaml.MarkedYAMLError as error:
         line = _line_number(error.problem_mark or error.context_mark)
         raise _invalid_queue_file_error(
-            Reason(
-                "queue.file.invalid_yaml_line",
-                "line {line} is not valid YAML: {error}",
-                line=line,
-                error=error.problem or error.context,
-            )
+            "queue.file.invalid_yaml_line",
+            "line {line} is not valid YAML: {error}",
+            line=line,
+            error=error.problem or error.context,
         ) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         if isinstance(error, InvalidQueueFile):
             raise
         raise _invalid_queue_file_error(
-            Reason(
-                "queue.file.invalid_yaml", "the file is not valid YAML: {error}", error=str(error)
-            )
+            "queue.file.invalid_yaml", "the file is not valid YAML: {error}", error=str(error)
         ) from error
 
 
@@ -143,24 +137,19 @@ def _check_events(text: str) -> None:
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             line = _line_number(event.start_mark)
             raise _invalid_queue_file_error(
-                Reason(
-                    "queue.file.yaml_anchor",
-                    "line {line} has a YAML anchor or alias; write the value out instead",
-                    line=line,
-                )
+                "queue.file.yaml_anchor",
+                "line {line} has a YAML anchor or alias; write the value out instead",
+                line=line,
             )
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > _MAX_DEPTH:
             line = _line_number(event.start_mark)
             raise _invalid_queue_file_error(
-                Reason(
-                    "queue.file.nested_too_deeply",
-                    "line {line} is nested more than {limit} levels deep; use at most "
-                    "{limit} levels",
-                    line=line,
-                    limit=_MAX_DEPTH,
-                )
+                "queue.file.nested_too_deeply",
+                "line {line} is nested more than {limit} levels deep; use at most {limit} levels",
+                line=line,
+                limit=_MAX_DEPTH,
             )
 
 
@@ -177,12 +166,10 @@ def _check_keys(node: yaml.Node | None) -> None:
         if name in seen:
             line = _line_number(key.start_mark)
             raise _invalid_queue_file_error(
-                Reason(
-                    "queue.file.duplicate_key",
-                    "line {line}: duplicate key {key}; write it once",
-                    line=line,
-                    key=key.value,
-                )
+                "queue.file.duplicate_key",
+                "line {line}: duplicate key {key}; write it once",
+                line=line,
+                key=key.value,
             )
         seen.add(name)
         _check_keys(value)
@@ -193,5 +180,5 @@ def _line_number(mark: Any) -> int:
     return mark.line + 1 if mark else 1
 
 
-def _invalid_queue_file_error(message: str) -> InvalidQueueFile:
-    return InvalidQueueFile(FieldFinding(field="", message=message))
+def _invalid_queue_file_error(code: str, template: str, /, **params: Parameter) -> InvalidQueueFile:
+    return InvalidQueueFile(field_finding("", code, template, **params))

@@ -30,7 +30,7 @@ from apps.quotas.selectors.queues import queue_visibility_of, queues_active
 from apps.quotas.selectors.scheduling_cycles import current_scheduling_policy
 from apps.quotas.selectors.simulations import PreemptedWorkload, preempted_workloads
 from controlplane.domain.common.reasons import Reason, join_reasons
-from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.spec_fields import FieldFinding, field_finding
 from controlplane.domain.quotas.permissions import permission_errors
 from controlplane.domain.quotas.queue_documents import (
     PLAIN_FIELDS,
@@ -279,11 +279,11 @@ def _unknown_queue_findings(edit: TreeEdit, documents: Documents) -> tuple[Field
     known = Queue.objects.filter(uid__in=retired).exclude(retired_at=None)
     unknown -= set(known.values_list("uid", flat=True))
     return tuple(
-        FieldFinding(
-            field=uid,
-            message=Reason(
-                "queue.tree.uid_not_found", "no queue has the UID {uid}; reload the queues", uid=uid
-            ),
+        field_finding(
+            uid,
+            "queue.tree.uid_not_found",
+            "no queue has the UID {uid}; reload the queues",
+            uid=uid,
         )
         for uid in sorted(unknown)
     )

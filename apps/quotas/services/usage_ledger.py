@@ -25,7 +25,7 @@ from apps.quotas.selectors.usage import (
     usage_discrepancies,
     usage_records_of_days,
 )
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedError
 from controlplane.domain.quotas.card_hours import TimeSpan, cards_by_day, midnight_before
 from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.bulk_writes import bulk_insert_rows
@@ -183,16 +183,14 @@ CHECK_WINDOW = timedelta(days=2)
 _MAX_NAMED = 3
 
 
-class LedgerMismatch(Exception):
+class LedgerMismatch(ReasonedError):
     def __init__(self, found: list[LedgerDiscrepancy]) -> None:
         super().__init__(
-            Reason(
-                "usage.ledger.discrepancy",
-                "claims whose ledger entries differ from their allocations: {claims}, for example "
-                "{examples}. manage.py usage_check lists all",
-                claims=len(found),
-                examples=[str(each) for each in found[:_MAX_NAMED]],
-            )
+            "usage.ledger.discrepancy",
+            "claims whose ledger entries differ from their allocations: {claims}, for example "
+            "{examples}. manage.py usage_check lists all",
+            claims=len(found),
+            examples=[str(each) for each in found[:_MAX_NAMED]],
         )
 
 

@@ -23,7 +23,7 @@ from apps.serving.reconcilers.weight_downloads import weight_launches_cleanup
 from apps.serving.services import deployments as services
 from apps.serving.services import gateways
 from apps.serving.services import weight_downloads as weights
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedValueError
 from controlplane.domain.quotas.claims import ClaimState, GangShape, ReleaseReason
 from controlplane.domain.serving.lifecycle import (
     BACKOFF_RESET_AFTER,
@@ -302,12 +302,10 @@ def _set_replica_message(replica: Replica, message: str) -> None:
 def _cluster_adapter(replica: Replica) -> ClusterAdapter:
     """:raises ValueError: if the replica has not been admitted to a cluster."""
     if replica.cluster is None:
-        raise ValueError(
-            Reason(
-                "replica.cluster.missing",
-                "replica {replica} has not been admitted to a cluster",
-                replica=replica.uid,
-            )
+        raise ReasonedValueError(
+            "replica.cluster.missing",
+            "replica {replica} has not been admitted to a cluster",
+            replica=replica.uid,
         )
     return fleet.cluster_adapter(replica.cluster)
 
@@ -367,12 +365,10 @@ def _render_launch(replica: Replica) -> Launch:
     claim = Claim.objects.select_related("queue").get(uid=replica.claim_uid)
     artifact = revision.model_version.artifact
     if artifact is None:
-        raise ValueError(
-            Reason(
-                "model_version.files.missing",
-                "{version} has no files",
-                version=str(revision.model_version),
-            )
+        raise ReasonedValueError(
+            "model_version.files.missing",
+            "{version} has no files",
+            version=str(revision.model_version),
         )
     served = list(selectors.revision_adapters(revision))
     adapters = tuple(

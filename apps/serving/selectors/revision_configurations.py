@@ -21,7 +21,7 @@ from controlplane.domain.catalog import CatalogTask, SupportLevel
 from controlplane.domain.common.accelerators import Chip, ChipKind
 from controlplane.domain.common.reasons import NONE, Reason
 from controlplane.domain.common.resources import Bytes, format_bytes
-from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit
+from controlplane.domain.common.spec_fields import FieldFinding, FieldLimit, field_finding
 from controlplane.domain.jobs.parallelism import check_cards_on_nodes, node_and_card_counts
 from controlplane.domain.quotas.claims import MOST_CARDS
 from controlplane.domain.registry.versions import GateDecision, ModelState
@@ -239,14 +239,12 @@ def _check_model_and_replicas(
 ) -> Iterator[FieldFinding]:
     version = configuration.model_version
     if version.state != ModelState.READY:
-        yield FieldFinding(
-            field="model_version",
-            message=Reason(
-                "model_version.state.not_ready",
-                "{version} is {state}, not ready",
-                version=str(version),
-                state=version.state,
-            ),
+        yield field_finding(
+            "model_version",
+            "model_version.state.not_ready",
+            "{version} is {state}, not ready",
+            version=str(version),
+            state=version.state,
         )
     if version.acceptance == GateDecision.REJECTED:
         message = Reason(
@@ -257,24 +255,20 @@ def _check_model_and_replicas(
         )
         yield FieldFinding(field="model_version", message=message)
     if not 1 <= replicas <= MAX_REPLICAS:
-        yield FieldFinding(
-            field="replicas",
-            message=Reason(
-                "spec.value.out_of_range",
-                "the value must be 1 to {limit}, got {value}",
-                limit=MAX_REPLICAS,
-                value=replicas,
-            ),
+        yield field_finding(
+            "replicas",
+            "spec.value.out_of_range",
+            "the value must be 1 to {limit}, got {value}",
+            limit=MAX_REPLICAS,
+            value=replicas,
         )
     if not 1 <= configuration.cards <= MOST_CARDS:
-        yield FieldFinding(
-            field="cards",
-            message=Reason(
-                "spec.value.out_of_range",
-                "the value must be 1 to {limit}, got {value}",
-                limit=MOST_CARDS,
-                value=configuration.cards,
-            ),
+        yield field_finding(
+            "cards",
+            "spec.value.out_of_range",
+            "the value must be 1 to {limit}, got {value}",
+            limit=MOST_CARDS,
+            value=configuration.cards,
         )
 
 
@@ -283,14 +277,12 @@ def _check_chips(configuration: RevisionConfiguration) -> Iterator[FieldFinding]
     unknown = [chip for chip in configuration.chips if chip not in known]
     if unknown or not configuration.chips:
         given = ", ".join(unknown) or NONE
-        yield FieldFinding(
-            field="chips",
-            message=Reason(
-                "spec.chips.unknown",
-                "unknown chip {chip}; use {chips}",
-                chip=given,
-                chips=", ".join(known),
-            ),
+        yield field_finding(
+            "chips",
+            "spec.chips.unknown",
+            "unknown chip {chip}; use {chips}",
+            chip=given,
+            chips=", ".join(known),
         )
         return
     yield from check_cards_on_nodes(_configured_chips(configuration), configuration.cards)

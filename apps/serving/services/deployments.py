@@ -45,7 +45,7 @@ from apps.serving.selectors.revision_configurations import (
 )
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
-from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.spec_fields import FieldFinding, field_finding
 from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.domain.quotas.claims import GangShape, ReleaseReason, RoleShape
 from controlplane.domain.serving import rollouts
@@ -171,13 +171,11 @@ def deployment_create(
 
 
 def _name_taken(name: str, *, field: str) -> FieldFinding:
-    return FieldFinding(
-        field=field,
-        message=Reason(
-            "deployment.name.already_exists",
-            "{name} is already in use; model names are unique across the company, choose another",
-            name=repr(name),
-        ),
+    return field_finding(
+        field,
+        "deployment.name.already_exists",
+        "{name} is already in use; model names are unique across the company, choose another",
+        name=repr(name),
     )
 
 
@@ -318,14 +316,14 @@ def deployment_scale(*, deployment: Deployment, replicas: int, actor: User, at: 
     :raises IllegalTransition: if the deployment is stopped or being stopped.
     """
     if not 1 <= replicas <= MAX_REPLICAS:
-        message = Reason(
+        raise SpecRefused.of(
+            "replicas",
             "deployment.replicas.out_of_range",
             "the number of replicas must be 1 to {limit}, got {value}; to use no "
             "replicas, stop the deployment",
             limit=MAX_REPLICAS,
             value=replicas,
         )
-        raise SpecRefused([FieldFinding(field="replicas", message=message)])
     row = lock_deployment(deployment)
     if replicas > row.replica_count:
         _require_open_queue(row.queue)
@@ -552,9 +550,7 @@ def replicas_create(*, backend: Backend, deployment: Deployment, count: int) -> 
     """
     row = Deployment.objects.select_for_update(no_key=True).get(pk=deployment.pk)
     if row.lease_token != deployment.lease_token:
-        raise LeaseLost(
-            Reason("deployment.lease.lost", "another worker has the lease of the deployment")
-        )
+        raise LeaseLost("deployment.lease.lost", "another worker has the lease of the deployment")
     if row.state in (DeploymentState.STOPPING, DeploymentState.STOPPED):
         raise IllegalTransition(machine=DEPLOYMENT.name, state=row.state, event="get replicas")
     if row.paused_at != deployment.paused_at:

@@ -15,7 +15,7 @@ from apps.accounts.models import Team, User
 from apps.accounts.services import generate_secret_token, record_audit_entry, token_digest
 from apps.serving import selectors
 from apps.serving.models import ApiKey, Gateway, GatewayCall, GatewaySnapshot, UsageBatch
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedError
 from controlplane.persistence.advisory_locks import AdvisoryLock, lock_in_transaction
 from controlplane.persistence.encryption import decrypt, encrypt
 
@@ -110,7 +110,7 @@ KEY_PREFIX = "nf-"
 MAX_OVERLAP = timedelta(days=30)
 
 
-class ApiKeyRefused(Exception):
+class ApiKeyRefused(ReasonedError):
     """The key cannot be replaced; the message says why and what to do instead."""
 
 
@@ -157,11 +157,9 @@ def api_key_change(*, key: ApiKey, actor: User, at: datetime, **values: Any) -> 
     row = ApiKey.objects.select_for_update(of=("self",)).select_related("team").get(pk=key.pk)
     if row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= at):
         raise ApiKeyRefused(
-            Reason(
-                "api_key.change.ended",
-                "key {key} has expired or been revoked and cannot be changed; create a new key",
-                key=row.name,
-            )
+            "api_key.change.ended",
+            "key {key} has expired or been revoked and cannot be changed; create a new key",
+            key=row.name,
         )
     changed = [name for name, value in values.items() if getattr(row, name) != value]
     if not changed:
@@ -220,18 +218,14 @@ def api_key_rotate(
 def _check_api_key_rotation(key: ApiKey, *, at: datetime, overlap: timedelta) -> None:
     if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= at):
         raise ApiKeyRefused(
-            Reason(
-                "api_key.rotation.ended",
-                "key {key} has expired or been revoked and cannot be rotated; create a new key",
-                key=key.name,
-            )
+            "api_key.rotation.ended",
+            "key {key} has expired or been revoked and cannot be rotated; create a new key",
+            key=key.name,
         )
     if not timedelta(0) <= overlap <= MAX_OVERLAP:
         raise ApiKeyRefused(
-            Reason(
-                "api_key.rotation.overlap_out_of_range",
-                "the old key can stay valid for 0 to {limit} more days, got {days}",
-                limit=MAX_OVERLAP.days,
-                days=overlap.days,
-            )
+            "api_key.rotation.overlap_out_of_range",
+            "the old key can stay valid for 0 to {limit} more days, got {days}",
+            limit=MAX_OVERLAP.days,
+            days=overlap.days,
         )

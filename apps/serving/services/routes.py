@@ -18,7 +18,7 @@ from apps.accounts.services import record_audit_entry
 from apps.jobs.services import SpecRefused
 from apps.serving.models import Backend, Deployment, Revision, Route, RouteBackend
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.spec_fields import FieldFinding, field_finding
 
 
 @transaction.atomic
@@ -90,13 +90,11 @@ def _lock_route(route: Route, backends: Collection[Backend]) -> None:
     if deleted:
         raise SpecRefused(
             [
-                FieldFinding(
-                    field="weights",
-                    message=Reason(
-                        "deployment.state.deleted",
-                        "deployment {deployment} has been deleted",
-                        deployment=name,
-                    ),
+                field_finding(
+                    "weights",
+                    "deployment.state.deleted",
+                    "deployment {deployment} has been deleted",
+                    deployment=name,
                 )
                 for name in deleted
             ]

@@ -23,7 +23,7 @@ from apps.models import selectors as registry_selectors
 from apps.models.models import ModelVersion
 from apps.serving.models import Deployment, Revision, WeightDownload, WeightDownloadTransition
 from apps.serving.selectors import WEIGHTS_OWNER_KIND, nodes_of_deployment
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedValueError
 from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.domain.serving.lifecycle import (
     ACTIVE_WEIGHT_DOWNLOAD_STATES,
@@ -122,10 +122,12 @@ def _weights_size(version: ModelVersion) -> int:
     """
     artifact = version.artifact
     if artifact is None or artifact.removed_at is not None:
-        missing = Reason(
-            "model_version.files.missing", "{version} has no files", version=str(version)
+        raise SpecRefused.of(
+            "model_version",
+            "model_version.files.missing",
+            "{version} has no files",
+            version=str(version),
         )
-        raise SpecRefused([FieldFinding(field="model_version", message=missing)])
     return sum({each["digest"]: int(each["size"]) for each in artifact.files}.values())
 
 
@@ -220,12 +222,8 @@ def weight_download_launch(row: WeightDownload) -> Launch:
     """
     artifact = row.model_version.artifact
     if artifact is None:
-        raise ValueError(
-            Reason(
-                "model_version.files.missing",
-                "{version} has no files",
-                version=str(row.model_version),
-            )
+        raise ReasonedValueError(
+            "model_version.files.missing", "{version} has no files", version=str(row.model_version)
         )
     return Launch(
         name=row.launch_name,

@@ -375,13 +375,13 @@ def gate_override(*, pipeline: Pipeline, actor: User, reason: str, at: datetime)
     """
     given = reason.strip()
     if not given or len(given) > MAX_REASON_LENGTH:
-        message = Reason(
+        raise SpecRefused.of(
+            "reason",
             "pipeline.gate_override.invalid_reason",
             "enter a reason of 1 to {limit} characters, got {length}",
             limit=MAX_REASON_LENGTH,
             length=len(given),
         )
-        raise SpecRefused([FieldFinding(field="reason", message=message)])
     row = _lock_pipeline(pipeline)
     steps = selectors.pipeline_steps(row)
     step = selectors.step_held_by_gate(steps)

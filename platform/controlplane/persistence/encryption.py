@@ -11,10 +11,10 @@ from django.apps import apps
 from django.conf import settings
 from django.db import models, transaction
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedError
 
 
-class DecryptionFailed(Exception):
+class DecryptionFailed(ReasonedError):
     """None of the configured keys decrypts it."""
 
 
@@ -36,11 +36,8 @@ def decrypt(encrypted: bytes | memoryview) -> bytes:
         return _configured_cipher().decrypt(bytes(encrypted))
     except InvalidToken:
         raise DecryptionFailed(
-            Reason(
-                "encryption.key.not_found",
-                "no key in NINEFOLD_ENCRYPTION_KEY can decrypt this value; add the old "
-                "key to the list",
-            )
+            "encryption.key.not_found",
+            "no key in NINEFOLD_ENCRYPTION_KEY can decrypt this value; add the old key to the list",
         ) from None
 
 

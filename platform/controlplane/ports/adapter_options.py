@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
-from controlplane.domain.common.reasons import NONE, Reason
+from controlplane.domain.common.reasons import NONE, Parameter, Reason, ReasonedValueError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -28,12 +28,12 @@ NOT_OPTIONS = frozenset({"installation", "kubeconfig", "outbound", "token", "clo
 _LONGEST_VALUE = 60
 
 
-class InvalidOption(ValueError):
+class InvalidOption(ReasonedValueError):
     """An option is unknown, missing or of another type; ``option`` is its path, such as ``targets[0].url``."""
 
-    def __init__(self, message: str, *, option: str) -> None:
-        super().__init__(message)
-        self.option = option
+    def __init__(self, code: str, template: str, /, **params: Parameter) -> None:
+        super().__init__(code, template, **params)
+        self.option = str(params["option"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,17 +70,14 @@ class AdapterOptions:
         for name in options:
             if name not in self.types and not self.open and name not in NOT_OPTIONS:
                 raise InvalidOption(
-                    Reason(
-                        "adapter.option.unknown",
-                        "{option} is not an option here; remove it or use one of: {options}",
-                        option=name,
-                        options=", ".join(sorted(self.types)) or NONE,
-                    ),
+                    "adapter.option.unknown",
+                    "{option} is not an option here; remove it or use one of: {options}",
                     option=name,
+                    options=", ".join(sorted(self.types)) or NONE,
                 )
         for name, (_, default) in self.types.items():
             if default is ... and name not in options:
-                raise InvalidOption(_missing(name), option=name)
+                raise _missing_option(name)
         self._check_types(options)
 
     def _check_types(self, options: Mapping[str, Any]) -> None:
@@ -128,12 +125,11 @@ def _invalid_option(error: ValidationError) -> InvalidOption:
     option, value = path.removeprefix("."), repr(first["input"])[:_LONGEST_VALUE]
     kind, context = first["type"], first.get("ctx", {})
     if kind == "missing":
-        return InvalidOption(_missing(option), option=option)
+        return _missing_option(option)
     if kind == "unexpected_keyword_argument":
-        unexpected = Reason(
+        return InvalidOption(
             "adapter.option.unexpected", "{option} is not an option; remove it", option=option
         )
-        return InvalidOption(unexpected, option=option)
     expected: str | None = _EXPECTED.get(kind)
     if kind == "value_error":
         expected = context["error"].args[0]
@@ -141,26 +137,24 @@ def _invalid_option(error: ValidationError) -> InvalidOption:
         choices = ", ".join(re.findall("'([^']*)'", context["expected"]))
         expected = Reason("adapter.option.choice", "one of {choices}", choices=choices)
     if expected is None:
-        message = Reason(
+        return InvalidOption(
             "adapter.option.invalid",
             "{option} is {value}: {error}",
             option=option,
             value=value,
             error=first["msg"],
         )
-    else:
-        message = Reason(
-            "adapter.option.not_expected",
-            "{option} must be {expected}, got {value}",
-            option=option,
-            expected=expected,
-            value=value,
-        )
-    return InvalidOption(message, option=option)
+    return InvalidOption(
+        "adapter.option.not_expected",
+        "{option} must be {expected}, got {value}",
+        option=option,
+        expected=expected,
+        value=value,
+    )
 
 
-def _missing(option: str) -> Reason:
-    return Reason("adapter.option.missing", "the option {option} is required", option=option)
+def _missing_option(option: str) -> InvalidOption:
+    return InvalidOption("adapter.option.missing", "the option {option} is required", option=option)
 
 
 @cache

@@ -24,7 +24,7 @@ from functools import cache
 
 import numpy as np
 
-from controlplane.domain.common.reasons import NONE, Reason
+from controlplane.domain.common.reasons import NONE, Reason, ReasonedValueError
 from controlplane.domain.telemetry.metric_batches import CardIdentity
 from controlplane.domain.telemetry.metrics import CardMetricsReading, Metric
 from controlplane.ports import adapter_registry
@@ -47,16 +47,14 @@ _ESCAPES = {"n": "\n"}
 _INDEX = re.compile("[0-9]{1,6}")
 
 
-class MalformedExposition(ValueError):
+class MalformedExposition(ReasonedValueError):
     """What was printed is not the Prometheus text format; the message shows the line."""
 
     def __init__(self, line: str) -> None:
         super().__init__(
-            Reason(
-                "telemetry_source.exposition.malformed",
-                "the line is not in the Prometheus text format: {line}",
-                line=repr(line[:120]),
-            )
+            "telemetry_source.exposition.malformed",
+            "the line is not in the Prometheus text format: {line}",
+            line=repr(line[:120]),
         )
 
 
@@ -456,11 +454,9 @@ def exposition_reader_of_vendor(vendor: str) -> ExpositionReader:
     if exporter is None or not exporter.series:
         known = ", ".join(adapter_registry.telemetry_vendors()) or NONE
         raise adapter_registry.AdapterNotFound(
-            Reason(
-                "telemetry_source.exporter.unknown",
-                "no exporter of {vendor} is known; known vendors: {vendors}",
-                vendor=repr(vendor),
-                vendors=known,
-            )
+            "telemetry_source.exporter.unknown",
+            "no exporter of {vendor} is known; known vendors: {vendors}",
+            vendor=repr(vendor),
+            vendors=known,
         )
     return ExpositionReader(exporter, vendor=vendor)

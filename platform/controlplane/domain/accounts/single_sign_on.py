@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from controlplane.domain.common.permissions import CompanyRole, TeamRole
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedError, ReasonedValueError
 
 
-class SsoClaimsRefused(Exception):
+class SsoClaimsRefused(ReasonedError):
     """The claims of the provider are insufficient for a sign-in."""
 
 
@@ -76,20 +76,16 @@ def parse_groups(text: str) -> tuple[GroupGrant, ...]:
     try:
         mapping = json.loads(text)
     except ValueError as error:
-        raise ValueError(
-            Reason(
-                "sso.groups.invalid_json",
-                "the mapping of groups to team roles is not valid JSON: {error}",
-                error=str(error),
-            )
+        raise ReasonedValueError(
+            "sso.groups.invalid_json",
+            "the mapping of groups to team roles is not valid JSON: {error}",
+            error=str(error),
         ) from None
     if not isinstance(mapping, dict):
-        raise ValueError(
-            Reason(
-                "sso.groups.not_an_object",
-                "the mapping of groups to team roles must be a JSON object of group "
-                'names and team:role values, for example "ml-team": "maps:engineer"',
-            )
+        raise ReasonedValueError(
+            "sso.groups.not_an_object",
+            "the mapping of groups to team roles must be a JSON object of group "
+            'names and team:role values, for example "ml-team": "maps:engineer"',
         )
     return tuple(
         _parse_group_grant(group, target)
@@ -101,35 +97,29 @@ def parse_groups(text: str) -> tuple[GroupGrant, ...]:
 def _parse_group_grant(group: str, target: Any) -> GroupGrant:
     team, colon, role = str(target).partition(":")
     if not team or not colon:
-        raise ValueError(
-            Reason(
-                "sso.groups.invalid_grant",
-                "group {group} must map to team:role, got {grant}",
-                group=repr(group),
-                grant=repr(target),
-            )
+        raise ReasonedValueError(
+            "sso.groups.invalid_grant",
+            "group {group} must map to team:role, got {grant}",
+            group=repr(group),
+            grant=repr(target),
         )
     if role in set(CompanyRole):
-        raise ValueError(
-            Reason(
-                "sso.groups.company_role",
-                "group {group} maps to {role} in team {team}, which is a role of the "
-                "whole company; remove it and name the group in "
-                "NINEFOLD_OIDC_OPERATOR_GROUP",
-                group=repr(group),
-                role=repr(role),
-                team=repr(team),
-            )
+        raise ReasonedValueError(
+            "sso.groups.company_role",
+            "group {group} maps to {role} in team {team}, which is a role of the "
+            "whole company; remove it and name the group in "
+            "NINEFOLD_OIDC_OPERATOR_GROUP",
+            group=repr(group),
+            role=repr(role),
+            team=repr(team),
         )
     if role not in set(TeamRole):
-        raise ValueError(
-            Reason(
-                "sso.groups.unknown_role",
-                "group {group} maps to the role {role}; known are {roles}",
-                group=repr(group),
-                role=repr(role),
-                roles=", ".join(TeamRole),
-            )
+        raise ReasonedValueError(
+            "sso.groups.unknown_role",
+            "group {group} maps to the role {role}; known are {roles}",
+            group=repr(group),
+            role=repr(role),
+            roles=", ".join(TeamRole),
         )
     return GroupGrant(group=group, team=team, role=TeamRole(role))
 
@@ -144,17 +134,14 @@ def identity_from_claims(claims: Mapping[str, Any], *, provider: SsoProvider) ->
     subject = claims.get("sub")
     if not isinstance(subject, str) or not subject:
         raise SsoClaimsRefused(
-            Reason("sso.claims.subject_missing", "the identity provider did not send a subject")
+            "sso.claims.subject_missing", "the identity provider did not send a subject"
         )
     username = claims.get(provider.username_claim)
     if not isinstance(username, str) or not username.strip():
         raise SsoClaimsRefused(
-            Reason(
-                "sso.claims.username_missing",
-                "the identity provider did not send the claim {claim}, which contains "
-                "the user name",
-                claim=repr(provider.username_claim),
-            )
+            "sso.claims.username_missing",
+            "the identity provider did not send the claim {claim}, which contains the user name",
+            claim=repr(provider.username_claim),
         )
     # Some providers send booleans as text.
     verified = str(claims.get("email_verified", "")).lower() == "true"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from datetime import timedelta
 from enum import StrEnum
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedValueError
 from controlplane.domain.common.state_machine import StateMachine
 
 
@@ -64,14 +64,12 @@ def delivery_retry_pause(*, tries: int, spread: float) -> timedelta | None:
     ``spread`` is a random number from 0 to 1.
     """
     if tries < 1 or not 0 <= spread <= 1:
-        raise ValueError(
-            Reason(
-                "delivery.retry.invalid_arguments",
-                "the number of delivery tries must be at least 1 and their time spread 0 to 1, "
-                "got {tries} and {spread}",
-                tries=tries,
-                spread=spread,
-            )
+        raise ReasonedValueError(
+            "delivery.retry.invalid_arguments",
+            "the number of delivery tries must be at least 1 and their time spread 0 to 1, "
+            "got {tries} and {spread}",
+            tries=tries,
+            spread=spread,
         )
     if tries > len(PAUSES):
         return None

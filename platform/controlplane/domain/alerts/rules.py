@@ -14,7 +14,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Any
 
-from controlplane.domain.common.reasons import NONE, Reason
+from controlplane.domain.common.reasons import NONE, ReasonedValueError
 from controlplane.domain.rules.conditions import Condition, RuleReader
 from controlplane.domain.telemetry.metrics import MEASURES as METRIC_MEASURES
 from controlplane.domain.telemetry.metrics import MetricUnit
@@ -132,12 +132,10 @@ def parse_matcher(text: str) -> LabelMatcher:
     """
     found = _MATCHER.fullmatch(text)
     if found is None or not found[3] or len(found[3]) > LONGEST_VALUE or "\0" in text:
-        raise ValueError(
-            Reason(
-                "alert_rule.matcher.invalid",
-                "{matcher} is not a label matcher; write cluster=west or node!=a*",
-                matcher=repr(text[:80]),
-            )
+        raise ReasonedValueError(
+            "alert_rule.matcher.invalid",
+            "{matcher} is not a label matcher; write cluster=west or node!=a*",
+            matcher=repr(text[:80]),
         )
     return LabelMatcher(label=found[1], value=found[3], differs=found[2] == "!=")
 
@@ -222,12 +220,10 @@ def parse_rule(document: Mapping[str, Any]) -> AlertRuleSpec:
     if rule.repeat and rule.repeat < SHORTEST_REPEAT:
         reader.wrong(
             "repeat",
-            Reason(
-                "alert_rule.repeat.too_short",
-                "the repeat interval of {seconds} seconds is too short; the minimum is {minimum}",
-                seconds=int(rule.repeat.total_seconds()),
-                minimum=int(SHORTEST_REPEAT.total_seconds()),
-            ),
+            "alert_rule.repeat.too_short",
+            "the repeat interval of {seconds} seconds is too short; the minimum is {minimum}",
+            seconds=int(rule.repeat.total_seconds()),
+            minimum=int(SHORTEST_REPEAT.total_seconds()),
         )
     reader.check()
     return rule
@@ -251,12 +247,10 @@ def _check_labels(rule: AlertRuleSpec, reader: RuleReader) -> None:
         if label not in known:
             reader.wrong(
                 name,
-                Reason(
-                    "alert_rule.group_by.unknown_label",
-                    "this metric has no label {label}; its labels: {labels}",
-                    label=repr(label[:40]),
-                    labels=", ".join(known) or NONE,
-                ),
+                "alert_rule.group_by.unknown_label",
+                "this metric has no label {label}; its labels: {labels}",
+                label=repr(label[:40]),
+                labels=", ".join(known) or NONE,
             )
 
 

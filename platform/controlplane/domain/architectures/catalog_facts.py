@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from controlplane.domain.architectures.architecture import Architecture
 from controlplane.domain.architectures.config_parsing import ConfigRefused, parse_architecture
-from controlplane.domain.common.spec_fields import field_finding
 
 _T = TypeVar("_T")
 
@@ -134,15 +133,11 @@ def architecture_from_catalog(facts: Mapping[str, Any]) -> Architecture:
     billions = facts.get("params_b")
     known = isinstance(billions, (int, float)) and not isinstance(billions, bool)
     if not known or billions is None or not 0 < billions < _MAX_BILLIONS:
-        raise ConfigRefused(
-            (
-                field_finding(
-                    "params_b",
-                    "architecture.params_b.not_positive",
-                    "params_b must be > 0, got {value}",
-                    value=repr(billions),
-                ),
-            )
+        raise ConfigRefused.of(
+            "params_b",
+            "architecture.params_b.not_positive",
+            "params_b must be > 0, got {value}",
+            value=repr(billions),
         )
     parameters = round(billions * _BILLION)
     built = _build_architecture(config, parameters=parameters)

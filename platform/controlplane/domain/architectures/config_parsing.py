@@ -27,7 +27,7 @@ from controlplane.domain.architectures.model_classes import (
     count_architecture_parameters,
 )
 from controlplane.domain.common.reasons import Parameter
-from controlplane.domain.common.spec_fields import FieldFinding, field_finding
+from controlplane.domain.common.spec_fields import FieldFinding, FieldsRefused, field_finding
 
 _MAX_LAYERS = 1_000
 _MAX_WIDTH = 1 << 18
@@ -56,12 +56,8 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class ConfigRefused(Exception):
+class ConfigRefused(FieldsRefused):
     """The configuration is incomplete or invalid; ``findings`` names each field."""
-
-    def __init__(self, findings: tuple[FieldFinding, ...]) -> None:
-        super().__init__("; ".join(finding.message for finding in findings))
-        self.findings = findings
 
 
 def parse_architecture(config: Any, *, parameters: int | None = None) -> Architecture:
@@ -73,7 +69,7 @@ def parse_architecture(config: Any, *, parameters: int | None = None) -> Archite
     :raises ConfigRefused: if the model class is unknown, or a field is missing, of another type or implausible.
     """
     if not isinstance(config, Mapping):
-        raise _config_refusal(
+        raise ConfigRefused.of(
             "config.json",
             "architecture.config.not_an_object",
             "config.json must be a JSON object, got {value}",
@@ -83,10 +79,6 @@ def parse_architecture(config: Any, *, parameters: int | None = None) -> Archite
     return _ConfigParser(text, build=build, name=name).architecture(parameters)
 
 
-def _config_refusal(field: str, code: str, template: str, /, **params: Parameter) -> ConfigRefused:
-    return ConfigRefused((field_finding(field, code, template, **params),))
-
-
 def _model_class_of_config(
     config: Mapping[str, Any],
 ) -> tuple[str, Mapping[str, Any], ModelClassTraits]:
@@ -94,7 +86,7 @@ def _model_class_of_config(
     named = config.get("architectures")
     name = named[0] if isinstance(named, list) and named else None
     if not isinstance(name, str) or not name:
-        raise _config_refusal(
+        raise ConfigRefused.of(
             "architectures",
             "architecture.class.missing",
             'architectures must name the class, for example ["Qwen2ForCausalLM"], got {value}',
@@ -105,7 +97,7 @@ def _model_class_of_config(
     ):
         return name, config, MODEL_CLASSES[name]
     if name not in MODEL_CLASSES and name not in MULTIMODAL_CLASSES:
-        raise _config_refusal(
+        raise ConfigRefused.of(
             "architectures",
             "architecture.class.unknown",
             "architecture {name} is not known, so its memory cannot be estimated; "
@@ -150,7 +142,7 @@ class _ConfigParser:
         size = self._parse_dimensions()
         window, windowed = self._parse_sliding_window(size.layers)
         if self._findings:
-            raise ConfigRefused(tuple(self._findings))
+            raise ConfigRefused(self._findings)
         counted, active = count_architecture_parameters(size, self._build)
         whole = parameters or counted
         return Architecture(

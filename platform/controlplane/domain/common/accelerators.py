@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes
-from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.spec_fields import FieldFinding, field_finding
 from controlplane.domain.common.topology import Geometry, nearest_size
 
 
@@ -141,15 +140,13 @@ def check_cards_per_node(chip: Chip, cards: int) -> FieldFinding | None:
     if chip.geometry.allows(cards):
         return None
     allowed = ", ".join(map(str, sizes))
-    return FieldFinding(
-        field="cards",
-        message=Reason(
-            "spec.cards.unsupported_size",
-            "{cards} cards of {chip} cannot be allocated on one node, which supports "
-            "{sizes}; request {nearest}",
-            cards=cards,
-            chip=chip.name,
-            sizes=allowed,
-            nearest=nearest_size(sizes, cards),
-        ),
+    return field_finding(
+        "cards",
+        "spec.cards.unsupported_size",
+        "{cards} cards of {chip} cannot be allocated on one node, which supports "
+        "{sizes}; request {nearest}",
+        cards=cards,
+        chip=chip.name,
+        sizes=allowed,
+        nearest=nearest_size(sizes, cards),
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedValueError
 
 #: Names of fields with a name entered by a user; any field whose name ends with ``_name`` is one as well.
 _FIELDS = frozenset({"name", "title", "label", "display_name"})
@@ -23,7 +23,7 @@ _BLANK = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 _JOINERS = frozenset("\u200c\u200d")
 
 
-class InvalidName(ValueError):
+class InvalidName(ReasonedValueError):
     """The text is not accepted as a name; ``character`` is the one at fault, empty for outer white space."""
 
     def __init__(self, character: str = "") -> None:

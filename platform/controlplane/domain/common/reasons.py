@@ -57,6 +57,11 @@ class Reason(str):
         return _rebuild, (self.code, self.template, dict(self.params))
 
 
+def fill_message(message: str, template: str, /, **params: Parameter) -> str:
+    """Return the reason with that code and template, or the message itself where it has no template."""
+    return Reason(message, template, **params) if template else message
+
+
 class ReasonedError(Exception):
     """An error whose message is a reason.
 
@@ -65,7 +70,11 @@ class ReasonedError(Exception):
     """
 
     def __init__(self, message: str, template: str = "", /, **params: Parameter) -> None:
-        super().__init__(Reason(message, template, **params) if template else message)
+        super().__init__(fill_message(message, template, **params))
+
+
+class ReasonedValueError(ReasonedError, ValueError):
+    """A value is not valid; the message is a reason."""
 
 
 class ReasonTemplate(NamedTuple):

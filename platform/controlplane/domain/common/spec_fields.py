@@ -54,6 +54,19 @@ def describe_findings(findings: Iterable[FieldFinding]) -> str:
     )
 
 
+class FieldsRefused(Exception):
+    """Fields of a request are not valid; ``findings`` has an entry for each."""
+
+    def __init__(self, findings: Iterable[FieldFinding]) -> None:
+        self.findings = tuple(findings)
+        super().__init__(describe_findings(self.findings))
+
+    @classmethod
+    def of(cls, field: str, code: str, template: str, /, **params: Parameter) -> Self:
+        """With one finding."""
+        return cls([field_finding(field, code, template, **params)])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldLimit:
     """A choice that an engine or a chip does not support."""

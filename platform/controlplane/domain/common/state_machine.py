@@ -12,24 +12,22 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedError
 
 State = TypeVar("State", bound=StrEnum)
 Event = TypeVar("Event", bound=StrEnum)
 
 
-class IllegalTransition(Exception):
+class IllegalTransition(ReasonedError):
     """The entity cannot make this transition from its current state."""
 
     def __init__(self, *, machine: str, state: str, event: str) -> None:
         super().__init__(
-            Reason(
-                "state.transition_not_allowed",
-                "a {machine} that is {state} cannot {event}",
-                machine=machine,
-                state=state,
-                event=event,
-            )
+            "state.transition_not_allowed",
+            "a {machine} that is {state} cannot {event}",
+            machine=machine,
+            state=state,
+            event=event,
         )
         self.machine = machine
         self.state = state

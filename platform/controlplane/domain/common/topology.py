@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedValueError
 
 #: Indices of cards.
 Group = tuple[int, ...]
@@ -36,7 +36,7 @@ _SPAN = re.compile(r"(\d{1,4})(?:-(\d{1,4}))?")
 _MOST_CARDS = 1024
 
 
-class InvalidCardGroups(ValueError):
+class InvalidCardGroups(ReasonedValueError):
     """Text that names no groups of cards."""
 
 
@@ -97,11 +97,9 @@ def parse_card_groups(text: str) -> tuple[Group, ...]:
     named = [card for group in groups for card in group]
     if len(set(named)) < len(named):
         raise InvalidCardGroups(
-            Reason(
-                "topology.card_groups.duplicate_card",
-                "{groups} contains the same card more than once; each card belongs to one group",
-                groups=repr(text),
-            )
+            "topology.card_groups.duplicate_card",
+            "{groups} contains the same card more than once; each card belongs to one group",
+            groups=repr(text),
         )
     return groups
 
@@ -116,23 +114,19 @@ def _parse_card_spans(part: str, text: str) -> Iterator[int]:
         found = _SPAN.fullmatch(span)
         if found is None:
             raise InvalidCardGroups(
-                Reason(
-                    "topology.card_groups.invalid",
-                    "{groups} is not a list of card groups; write them like 0-3_4-7",
-                    groups=repr(text),
-                )
+                "topology.card_groups.invalid",
+                "{groups} is not a list of card groups; write them like 0-3_4-7",
+                groups=repr(text),
             )
         first, last = int(found[1]), int(found[2] or found[1])
         if not first <= last < _MOST_CARDS:
             raise InvalidCardGroups(
-                Reason(
-                    "topology.card_groups.invalid_range",
-                    "{range} in {groups} is not a range of cards; the first index must be at "
-                    "most the last, and the last below {limit}",
-                    range=repr(span),
-                    groups=repr(text),
-                    limit=_MOST_CARDS,
-                )
+                "topology.card_groups.invalid_range",
+                "{range} in {groups} is not a range of cards; the first index must be at "
+                "most the last, and the last below {limit}",
+                range=repr(span),
+                groups=repr(text),
+                limit=_MOST_CARDS,
             )
         yield from range(first, last + 1)
 

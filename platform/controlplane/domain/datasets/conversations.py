@@ -135,13 +135,13 @@ def parse_message(item: object, place: str, *, sharegpt: bool) -> ChatMessage:
     name = item[role_key]
     role = roles.get(name) if isinstance(name, str) else None
     if role is None:
-        message = Reason(
+        raise RowRefused(
+            f"{place}.{role_key}",
             "dataset.row.unknown_role",
             "the role must be one of {roles}, not {role}",
             roles=", ".join(roles),
             role=shorten_value(name),
         )
-        raise RowRefused(f"{place}.{role_key}", message)
     return ChatMessage(role=role, content=require_text(item[content_key], f"{place}.{content_key}"))
 
 
@@ -248,12 +248,12 @@ def _read_prompted(
             before.insert(0, {"role": MessageRole.SYSTEM.value, "content": system})
     if columns.chosen:
         if not isinstance(before, list):
-            message = Reason(
+            raise RowRefused(
+                place,
                 "dataset.row.invalid_prompt_type",
                 "the prompt must be text or a list of messages, not {type}",
                 type=describe_json_type(before),
             )
-            raise RowRefused(place, message)
         answer = _single_answer(require_column(record, columns.chosen), columns.chosen)
         names = ("from", "value") if _is_sharegpt(before) else ("role", "content")
         before = [*before, dict(zip(names, (MessageRole.ASSISTANT.value, answer), strict=True))]

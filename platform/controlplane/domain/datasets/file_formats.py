@@ -100,18 +100,16 @@ def open_dataset_file(
         chunks = _transcode_to_utf8(chunks, encoding, start=len(mark))
     elif head.count(0) * 4 > len(head):
         log.stop(
-            Reason(
-                "dataset.file.utf16_without_mark",
-                "the file looks like UTF-16 without a byte order mark (many bytes are zero); save "
-                "it as UTF-8",
-            )
+            "dataset.file.utf16_without_mark",
+            "the file looks like UTF-16 without a byte order mark (many bytes are zero); save "
+            "it as UTF-8",
         )
     try:
         start, chunks = _peek_start(chunks)
     except TextDecodingFailed as broken:
         log.stop(str(broken), row=broken.line)
     if not start.strip():
-        log.stop(Reason("dataset.file.blank", "the file is empty: it begins with white space only"))
+        log.stop("dataset.file.blank", "the file is empty: it begins with white space only")
     kind = _detect_format(start.lstrip(), filename, log)
     longest = limits.array_size if kind is FileFormat.JSON else limits.row_size
     return OpenedFile(format=kind, lines=_split_lines(chunks, longest=longest, start=len(mark)))
@@ -134,11 +132,9 @@ def _limit_file_size(
         size += len(chunk)
         if size > limits.size:
             log.stop(
-                Reason(
-                    "dataset.file.too_large",
-                    "the file is larger than {limit}; split it",
-                    limit=format_bytes(limits.size),
-                )
+                "dataset.file.too_large",
+                "the file is larger than {limit}; split it",
+                limit=format_bytes(limits.size),
             )
         yield chunk
 
@@ -162,7 +158,7 @@ def _without_prefix(chunks: Iterable[bytes], prefix: bytes) -> Iterator[bytes]:
 
 def _refuse_unsupported_file_types(head: bytes, log: FileProblemLog) -> None:
     if not head:
-        log.stop(Reason("dataset.file.empty", "the file is empty (0 bytes)"))
+        log.stop("dataset.file.empty", "the file is empty (0 bytes)")
     for magic, kind in _MAGIC:
         if head.startswith(magic):
             log.stop(_wrong_format(kind))
@@ -191,12 +187,10 @@ def _detect_format(start: bytes, filename: str, log: FileProblemLog) -> FileForm
             by_content
         ]
         log.stop(
-            Reason(
-                "dataset.file.wrong_suffix",
-                "the file is named {suffix}, but its content is {format}; rename it",
-                suffix=suffix,
-                format=name,
-            )
+            "dataset.file.wrong_suffix",
+            "the file is named {suffix}, but its content is {format}; rename it",
+            suffix=suffix,
+            format=name,
         )
     return by_content
 
@@ -328,11 +322,9 @@ def read_records(
     for count, record in enumerate(found, 1):
         if count > limits.rows:
             log.stop(
-                Reason(
-                    "dataset.file.too_many_rows",
-                    "the file has more than {limit} rows; split it",
-                    limit=f"{limits.rows:,}",
-                ),
+                "dataset.file.too_many_rows",
+                "the file has more than {limit} rows; split it",
+                limit=f"{limits.rows:,}",
                 row=record[0],
             )
         yield record
@@ -413,11 +405,9 @@ def _json_lines(source: OpenedFile, log: FileProblemLog) -> Iterator[Record]:
                 value = parse_json(line)
             except ValueError as error:
                 log.add(
-                    Reason(
-                        "dataset.row.invalid_json_lines",
-                        "{error} (each line must be one JSON object)",
-                        error=str(error),
-                    ),
+                    "dataset.row.invalid_json_lines",
+                    "{error} (each line must be one JSON object)",
+                    error=str(error),
                     row=row,
                 )
                 continue
@@ -443,11 +433,9 @@ def _json_array(source: OpenedFile, limits: FileLimits, log: FileProblemLog) -> 
             log.stop(_describe_limit_error(error), row=row)
         if end - place > limits.row_size:
             log.add(
-                Reason(
-                    "dataset.row.too_large",
-                    "the row is longer than {limit}",
-                    limit=format_bytes(limits.row_size),
-                ),
+                "dataset.row.too_large",
+                "the row is longer than {limit}",
+                limit=format_bytes(limits.row_size),
                 row=row,
             )
         elif isinstance(value, dict):
@@ -477,21 +465,17 @@ def _whole_text(source: OpenedFile, limits: FileLimits, log: FileProblemLog) -> 
             if size > limits.array_size:
                 most = format_bytes(limits.array_size)
                 log.stop(
-                    Reason(
-                        "dataset.file.array_too_large",
-                        "a JSON array may have at most {limit}; use JSON Lines (.jsonl) instead",
-                        limit=most,
-                    )
+                    "dataset.file.array_too_large",
+                    "a JSON array may have at most {limit}; use JSON Lines (.jsonl) instead",
+                    limit=most,
                 )
         return "".join(lines)
     except TextDecodingFailed as broken:
         log.stop(
-            Reason(
-                "dataset.file.line_broken",
-                "line {line}: {reason}",
-                line=f"{broken.line:,}",
-                reason=str(broken),
-            )
+            "dataset.file.line_broken",
+            "line {line}: {reason}",
+            line=f"{broken.line:,}",
+            reason=str(broken),
         )
 
 
@@ -545,14 +529,14 @@ def _read_csv_records(
             if len(cells) == len(header):
                 yield row, dict(zip(header, cells, strict=True))
             elif cells:
-                message = Reason(
+                log.add(
                     "dataset.row.csv_field_count",
                     "the row has {fields} fields, but the header has {columns}; quote a "
                     "field that contains the separator",
                     fields=len(cells),
                     columns=len(header),
+                    row=row,
                 )
-                log.add(message, row=row)
     except TextDecodingFailed as broken:
         log.stop(str(broken), row=row + 1 if broken.line > 1 else 1)
     except csv.Error as error:
@@ -593,10 +577,8 @@ def _check_csv_header(cells: list[str], log: FileProblemLog) -> list[str]:
     for name in names:
         if names.count(name) > 1:
             log.stop(
-                Reason(
-                    "dataset.file.duplicate_column",
-                    "the header of the file has this column more than once",
-                ),
+                "dataset.file.duplicate_column",
+                "the header of the file has this column more than once",
                 row=1,
                 column=name,
             )

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import BinaryIO
 
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.datasets import schemas
 from controlplane.domain.datasets.conversations import (
     ChatMessage,
@@ -341,10 +340,8 @@ def inspect_dataset(
     layout = context.layout
     if layout is None:
         if context.format is FileFormat.CSV:
-            log.stop(
-                Reason("dataset.file.no_rows_below_header", "the file has no rows below its header")
-            )
-        log.stop(Reason("dataset.file.no_rows", "the file has no rows"))
+            log.stop("dataset.file.no_rows_below_header", "the file has no rows below its header")
+        log.stop("dataset.file.no_rows", "the file has no rows")
     files = {split: writer.file() for split, writer in writers.items() if writer.rows}
     return Inspection(
         format=context.format,
@@ -412,9 +409,9 @@ def _detect_layout(record: Record, options: InspectionOptions, log: FileProblemL
         return schemas.detect_layout(tuple(fields), options.mapping)
     except RowRefused as refused:
         log.stop(
-            Reason(
-                "dataset.file.columns_missing", "columns are missing: {reason}", reason=str(refused)
-            ),
+            "dataset.file.columns_missing",
+            "columns are missing: {reason}",
+            reason=str(refused),
             row=number,
             column=refused.column,
         )

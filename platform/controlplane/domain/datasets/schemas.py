@@ -25,7 +25,6 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.datasets.conversations import (
     ChatMessage,
     MessageRole,
@@ -193,12 +192,12 @@ def read_row_split(record: Mapping[str, Any], layout: RowLayout) -> Split | None
     value = require_column(record, column)
     split = _SPLITS.get(value.strip().lower()) if isinstance(value, str) else None
     if split is None:
-        message = Reason(
+        raise RowRefused(
+            column,
             "dataset.row.unknown_split",
             "the split must be train, validation or test, not {value}",
             value=shorten_value(value),
         )
-        raise RowRefused(column, message)
     return split
 
 

@@ -12,7 +12,7 @@ import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedValueError
 
 #: Rows that are always in training; a file with more of them, all different, has every requested split
 #: once it has two more rows.
@@ -38,14 +38,12 @@ class SplitFractions:
     def __post_init__(self) -> None:
         """:raises ValueError: if a share is negative or nothing would be left to train on."""
         if not (min(self.validation, self.test) >= 0 and self.validation + self.test < 1):
-            raise ValueError(
-                Reason(
-                    "dataset.split.invalid_fractions",
-                    "validation {validation} and test {test} must not be negative and must "
-                    "leave rows for training",
-                    validation=self.validation,
-                    test=self.test,
-                )
+            raise ReasonedValueError(
+                "dataset.split.invalid_fractions",
+                "validation {validation} and test {test} must not be negative and must "
+                "leave rows for training",
+                validation=self.validation,
+                test=self.test,
             )
 
 

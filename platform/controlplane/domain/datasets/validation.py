@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NoReturn
 
+from controlplane.domain.common.reasons import Parameter, fill_message
 from controlplane.domain.common.resources import MIB
 
 
@@ -59,17 +60,37 @@ class FileProblemLog:
         self._recorded: list[FileProblem] = []
         self.total = 0
 
-    def add(self, message: str, *, row: int | None = None, column: str = "") -> None:
+    def add(
+        self,
+        message: str,
+        template: str = "",
+        /,
+        *,
+        row: int | None = None,
+        column: str = "",
+        **params: Parameter,
+    ) -> None:
+        """Add a problem: a message, or the code, the template and the parameters of a reason."""
+        text = fill_message(message, template, **params)
         self.total += 1
         if len(self._recorded) < max(self._limit, 1):
-            self._recorded.append(FileProblem(row=row, column=column, message=message))
+            self._recorded.append(FileProblem(row=row, column=column, message=text))
 
-    def stop(self, message: str, *, row: int | None = None, column: str = "") -> NoReturn:
+    def stop(
+        self,
+        message: str,
+        template: str = "",
+        /,
+        *,
+        row: int | None = None,
+        column: str = "",
+        **params: Parameter,
+    ) -> NoReturn:
         """Add a problem after which nothing more can be read.
 
         :raises DatasetRefused: always.
         """
-        self.add(message, row=row, column=column)
+        self.add(fill_message(message, template, **params), row=row, column=column)
         self.raise_if_any()
         raise AssertionError("unreachable: a problem was just added")
 

@@ -18,7 +18,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
+from controlplane.domain.common.reasons import Parameter, Reason
 from controlplane.domain.common.state_machine import StateMachine
 
 
@@ -128,6 +130,22 @@ class NodeObservation:
     returned: bool = False
     #: What was observed, for display.
     message: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        code: str,
+        template: str,
+        /,
+        *,
+        worked: bool | None = None,
+        proved: bool | None = None,
+        returned: bool = False,
+        **params: Parameter,
+    ) -> Self:
+        """With the ``Reason`` of that code and template as its message."""
+        message = Reason(code, template, **params)
+        return cls(worked=worked, proved=proved, returned=returned, message=message)
 
 
 def next_maintenance_nodes(

@@ -20,7 +20,6 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.health.faults import FaultLevel
 from controlplane.domain.rules.conditions import (
     Comparison,
@@ -210,25 +209,21 @@ def _check_threshold(condition: MetricCondition, reader: RuleReader) -> None:
     ):
         reader.wrong(
             "value",
-            Reason(
-                "health_rule.value.out_of_range",
-                "value is {value}; {metric} must be between {minimum} and {maximum} {unit}",
-                value=f"{value:g}",
-                metric=condition.metric.value,
-                minimum=f"{measure.lowest:g}",
-                maximum=f"{measure.highest:g}",
-                unit=measure.unit.value,
-            ),
+            "health_rule.value.out_of_range",
+            "value is {value}; {metric} must be between {minimum} and {maximum} {unit}",
+            value=f"{value:g}",
+            metric=condition.metric.value,
+            minimum=f"{measure.lowest:g}",
+            maximum=f"{measure.highest:g}",
+            unit=measure.unit.value,
         )
     if condition.how is not MetricTransform.VALUE and measure.counter and value < 0:
         reader.wrong(
             "value",
-            Reason(
-                "health_rule.value.negative",
-                "value is {value}; {metric} is a counter, so it must not be negative",
-                value=f"{value:g}",
-                metric=condition.metric.value,
-            ),
+            "health_rule.value.negative",
+            "value is {value}; {metric} is a counter, so it must not be negative",
+            value=f"{value:g}",
+            metric=condition.metric.value,
         )
 
 
@@ -236,18 +231,14 @@ def _check_window(condition: MetricCondition, reader: RuleReader) -> None:
     if condition.how is MetricTransform.VALUE and "within" in reader.document:
         reader.wrong(
             "within",
-            Reason(
-                "health_rule.within.not_allowed",
-                'within is only for a change or a rate; remove it when how is "value"',
-            ),
+            "health_rule.within.not_allowed",
+            'within is only for a change or a rate; remove it when how is "value"',
         )
     if condition.how is not MetricTransform.VALUE and not condition.within:
         reader.wrong(
             "within",
-            Reason(
-                "health_rule.within.zero",
-                "within is 0; a change or a rate needs a time window greater than 0",
-            ),
+            "health_rule.within.zero",
+            "within is 0; a change or a rate needs a time window greater than 0",
         )
 
 

@@ -25,10 +25,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from controlplane.domain.common.permissions import Permission
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Parameter, Reason
 from controlplane.domain.common.state_machine import StateMachine
 from controlplane.domain.registry.versions import GateDecision
 from controlplane.domain.specs.evaluation import METRICS
@@ -357,6 +357,11 @@ class GateVerdict:
     #: Message that names the metric, its value and the threshold.
     reason: str
 
+    @classmethod
+    def of(cls, code: str, template: str, /, *, passed: bool, **params: Parameter) -> Self:
+        """With the ``Reason`` of that code and template."""
+        return cls(passed=passed, reason=Reason(code, template, **params))
+
 
 def evaluate_gate(
     gate: Gate,
@@ -371,74 +376,61 @@ def evaluate_gate(
     name, operator, value = gate.metric, gate.operator, metrics.get(gate.metric)
     threshold = gate.threshold if gate.threshold is not None else math.nan
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return GateVerdict(
+        return GateVerdict.of(
+            "pipeline.gate.no_measurement",
+            "no {metric} was measured; the gate requires {operator} {threshold}",
+            metric=name,
+            operator=operator,
+            threshold=f"{threshold:g}",
             passed=False,
-            reason=Reason(
-                "pipeline.gate.no_measurement",
-                "no {metric} was measured; the gate requires {operator} {threshold}",
-                metric=name,
-                operator=operator,
-                threshold=f"{threshold:g}",
-            ),
         )
     lower_is_better = name in _LOWER_IS_BETTER
     if value <= threshold if lower_is_better else value >= threshold:
-        return GateVerdict(
-            passed=True,
-            reason=Reason(
-                "pipeline.gate.passed",
-                "{metric} is {value}; the gate requires {operator} {threshold}",
-                metric=name,
-                value=f"{value:.6g}",
-                operator=operator,
-                threshold=f"{threshold:g}",
-            ),
-        )
-    if lower_is_better:
-        return GateVerdict(
-            passed=False,
-            reason=Reason(
-                "pipeline.gate.value_too_high",
-                "{metric} is {value}, which is too high; the gate requires {operator} {threshold}",
-                metric=name,
-                value=f"{value:.6g}",
-                operator=operator,
-                threshold=f"{threshold:g}",
-            ),
-        )
-    return GateVerdict(
-        passed=False,
-        reason=Reason(
-            "pipeline.gate.value_too_low",
-            "{metric} is {value}, which is too low; the gate requires {operator} {threshold}",
+        return GateVerdict.of(
+            "pipeline.gate.passed",
+            "{metric} is {value}; the gate requires {operator} {threshold}",
             metric=name,
             value=f"{value:.6g}",
             operator=operator,
             threshold=f"{threshold:g}",
-        ),
+            passed=True,
+        )
+    if lower_is_better:
+        return GateVerdict.of(
+            "pipeline.gate.value_too_high",
+            "{metric} is {value}, which is too high; the gate requires {operator} {threshold}",
+            metric=name,
+            value=f"{value:.6g}",
+            operator=operator,
+            threshold=f"{threshold:g}",
+            passed=False,
+        )
+    return GateVerdict.of(
+        "pipeline.gate.value_too_low",
+        "{metric} is {value}, which is too low; the gate requires {operator} {threshold}",
+        metric=name,
+        value=f"{value:.6g}",
+        operator=operator,
+        threshold=f"{threshold:g}",
+        passed=False,
     )
 
 
 def _evaluate_acceptance(acceptance: GateDecision, reason: str) -> GateVerdict:
     if acceptance is GateDecision.REJECTED:
-        return GateVerdict(
+        return GateVerdict.of(
+            "pipeline.gate.quantization_rejected",
+            "the quantized version was rejected: {reason}",
+            reason=reason,
             passed=False,
-            reason=Reason(
-                "pipeline.gate.quantization_rejected",
-                "the quantized version was rejected: {reason}",
-                reason=reason,
-            ),
         )
     if reason:
-        return GateVerdict(
+        return GateVerdict.of(
+            "pipeline.gate.quantization_accepted_because",
+            "the quantized version was accepted: {reason}",
+            reason=reason,
             passed=True,
-            reason=Reason(
-                "pipeline.gate.quantization_accepted_because",
-                "the quantized version was accepted: {reason}",
-                reason=reason,
-            ),
         )
-    return GateVerdict(
-        passed=True,
-        reason=Reason("pipeline.gate.quantization_accepted", "the quantized version was accepted"),
+    return GateVerdict.of(
+        "pipeline.gate.quantization_accepted", "the quantized version was accepted", passed=True
     )

@@ -17,7 +17,7 @@ from enum import StrEnum
 from functools import reduce
 from typing import Any, Self
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedValueError
 from controlplane.domain.common.resources import Bytes, Millicpu, Resources
 from controlplane.domain.common.state_machine import StateMachine
 
@@ -85,50 +85,40 @@ class RoleShape:
 
     def __post_init__(self) -> None:
         if self.replicas < 1:
-            raise ValueError(
-                Reason(
-                    "claim.role.replicas_too_few",
-                    "role {role}: replicas must be at least 1, got {replicas}",
-                    role=repr(self.name),
-                    replicas=self.replicas,
-                )
+            raise ReasonedValueError(
+                "claim.role.replicas_too_few",
+                "role {role}: replicas must be at least 1, got {replicas}",
+                role=repr(self.name),
+                replicas=self.replicas,
             )
         if self.cards < 0:
-            raise ValueError(
-                Reason(
-                    "claim.role.negative_cards",
-                    "role {role}: cards must not be negative, got {cards}",
-                    role=repr(self.name),
-                    cards=self.cards,
-                )
+            raise ReasonedValueError(
+                "claim.role.negative_cards",
+                "role {role}: cards must not be negative, got {cards}",
+                role=repr(self.name),
+                cards=self.cards,
             )
         if not 0 < self.share <= WHOLE_CARD:
-            raise ValueError(
-                Reason(
-                    "claim.role.share_out_of_range",
-                    "role {role}: share must be 1 to 1000, got {share}",
-                    role=repr(self.name),
-                    share=self.share,
-                )
+            raise ReasonedValueError(
+                "claim.role.share_out_of_range",
+                "role {role}: share must be 1 to 1000, got {share}",
+                role=repr(self.name),
+                share=self.share,
             )
         if self.share < WHOLE_CARD and self.cards != 1:
-            raise ValueError(
-                Reason(
-                    "claim.role.share_of_several_cards",
-                    "role {role}: a share of a card requires exactly 1 card, got {cards}",
-                    role=repr(self.name),
-                    cards=self.cards,
-                )
+            raise ReasonedValueError(
+                "claim.role.share_of_several_cards",
+                "role {role}: a share of a card requires exactly 1 card, got {cards}",
+                role=repr(self.name),
+                cards=self.cards,
             )
         if not 0 <= self.least <= self.replicas:
-            raise ValueError(
-                Reason(
-                    "claim.role.invalid_minimum",
-                    "role {role}: the minimum of {minimum} replicas must be from 0 to {replicas}",
-                    role=repr(self.name),
-                    minimum=self.least,
-                    replicas=self.replicas,
-                )
+            raise ReasonedValueError(
+                "claim.role.invalid_minimum",
+                "role {role}: the minimum of {minimum} replicas must be from 0 to {replicas}",
+                role=repr(self.name),
+                minimum=self.least,
+                replicas=self.replicas,
             )
 
     @property

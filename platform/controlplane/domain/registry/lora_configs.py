@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controlplane.domain.common.reasons import NONE, Reason
+from controlplane.domain.common.reasons import NONE, ReasonedValueError
 
 #: Written by PEFT beside the weights.
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
@@ -57,14 +57,12 @@ def parse_lora_config(config: object) -> LoraConfigFacts:
     pattern = fields.get("rank_pattern") or {}
     ranks = [rank, *(pattern.values() if isinstance(pattern, Mapping) else ())]
     if kind != "LORA" or not all(type(each) is int and each > 0 for each in ranks):
-        raise ValueError(
-            Reason(
-                "lora_adapter.config.invalid",
-                "{file} must have peft_type LORA and ranks of at least 1, got {kind} and {ranks}",
-                file=ADAPTER_CONFIG,
-                kind=str(kind or NONE),
-                ranks=", ".join(map(str, ranks)),
-            )
+        raise ReasonedValueError(
+            "lora_adapter.config.invalid",
+            "{file} must have peft_type LORA and ranks of at least 1, got {kind} and {ranks}",
+            file=ADAPTER_CONFIG,
+            kind=str(kind or NONE),
+            ranks=", ".join(map(str, ranks)),
         )
     variants = {name for field, name in _VARIANTS.items() if fields.get(field)}
     if fields.get("bias", "none") != "none":

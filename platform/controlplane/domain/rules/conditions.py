@@ -30,7 +30,7 @@ from enum import StrEnum
 from operator import eq, ge, gt, le, lt
 from typing import Any, TypeVar
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Parameter, fill_message
 from controlplane.domain.common.spec_fields import FieldFinding, describe_findings
 
 
@@ -254,8 +254,9 @@ class RuleReader:
         if self.findings:
             raise refusal(*self.findings)
 
-    def wrong(self, name: str, message: str) -> None:
-        self.findings.append(FieldFinding(field=name, message=message))
+    def wrong(self, name: str, message: str, template: str = "", /, **params: Parameter) -> None:
+        text = fill_message(message, template, **params)
+        self.findings.append(FieldFinding(field=name, message=text))
 
     def only(self, fields: Sequence[str]) -> None:
         """Other fields are findings."""
@@ -263,12 +264,10 @@ class RuleReader:
             if name not in fields:
                 self.wrong(
                     str(name),
-                    Reason(
-                        "rule.field.unknown",
-                        "{field} is not a field of a rule; known are {fields}",
-                        field=str(name),
-                        fields=", ".join(fields),
-                    ),
+                    "rule.field.unknown",
+                    "{field} is not a field of a rule; known are {fields}",
+                    field=str(name),
+                    fields=", ".join(fields),
                 )
 
     def name(self) -> str:
@@ -277,11 +276,9 @@ class RuleReader:
             return value
         self.wrong(
             "name",
-            Reason(
-                "rule.name.invalid",
-                "{name} is not a valid name; use up to 60 lowercase letters, digits and hyphens",
-                name=_shown(value),
-            ),
+            "rule.name.invalid",
+            "{name} is not a valid name; use up to 60 lowercase letters, digits and hyphens",
+            name=_shown(value),
         )
         return str(value)
 
@@ -291,11 +288,9 @@ class RuleReader:
         if not title or len(title) > _LONGEST_TITLE or "\0" in title:
             self.wrong(
                 "title",
-                Reason(
-                    "rule.title.invalid",
-                    "describe the problem that the rule reports in 1 to {limit} characters",
-                    limit=_LONGEST_TITLE,
-                ),
+                "rule.title.invalid",
+                "describe the problem that the rule reports in 1 to {limit} characters",
+                limit=_LONGEST_TITLE,
             )
         return title
 
@@ -310,13 +305,11 @@ class RuleReader:
     def not_a_choice(self, name: str, *choices: str) -> None:
         self.wrong(
             name,
-            Reason(
-                "rule.field.not_a_choice",
-                "{field} is {value}; it must be one of {choices}",
-                field=name,
-                value=_shown(self.document.get(name)),
-                choices=", ".join(choices),
-            ),
+            "rule.field.not_a_choice",
+            "{field} is {value}; it must be one of {choices}",
+            field=name,
+            value=_shown(self.document.get(name)),
+            choices=", ".join(choices),
         )
 
     def comparison(self) -> Comparison:
@@ -329,12 +322,10 @@ class RuleReader:
             return number
         self.wrong(
             name,
-            Reason(
-                "rule.number.out_of_range",
-                "{field} is {value}; it must be a number between -1e15 and 1e15",
-                field=name,
-                value=_shown(self.document.get(name)),
-            ),
+            "rule.number.out_of_range",
+            "{field} is {value}; it must be a number between -1e15 and 1e15",
+            field=name,
+            value=_shown(self.document.get(name)),
         )
         return 0.0
 
@@ -347,23 +338,19 @@ class RuleReader:
         if seconds is None:
             self.wrong(
                 name,
-                Reason(
-                    "rule.duration.invalid",
-                    '{field} is {value}; write seconds, or "90s", "5m", "2h", "1d"',
-                    field=name,
-                    value=_shown(value),
-                ),
+                "rule.duration.invalid",
+                '{field} is {value}; write seconds, or "90s", "5m", "2h", "1d"',
+                field=name,
+                value=_shown(value),
             )
         elif not 0 <= seconds <= LONGEST_DURATION.total_seconds():
             self.wrong(
                 name,
-                Reason(
-                    "rule.duration.out_of_range",
-                    "{field} is {value}; it must be between 0 and {days} days",
-                    field=name,
-                    value=_shown(value),
-                    days=LONGEST_DURATION.days,
-                ),
+                "rule.duration.out_of_range",
+                "{field} is {value}; it must be between 0 and {days} days",
+                field=name,
+                value=_shown(value),
+                days=LONGEST_DURATION.days,
             )
         else:
             return timedelta(seconds=seconds)
@@ -379,13 +366,11 @@ class RuleReader:
             return tuple(dict.fromkeys(value))
         self.wrong(
             name,
-            Reason(
-                "rule.list.invalid",
-                "{field} is {value}; it must be a list of at most {limit} strings",
-                field=name,
-                value=_shown(value),
-                limit=most,
-            ),
+            "rule.list.invalid",
+            "{field} is {value}; it must be a list of at most {limit} strings",
+            field=name,
+            value=_shown(value),
+            limit=most,
         )
         return ()
 

@@ -96,38 +96,31 @@ class BlockerFinder:
         self, claim: ClaimSnapshot, chip: str, largest: RoleShape, matching: Mask
     ) -> PendingReason | None:
         if largest.cards and chip not in self._chips:
-            return PendingReason(
-                code=PendingReasonCode.NO_SUCH_CHIP,
-                reason=Reason(
-                    "claim.no_fit.chip_not_in_fleet",
-                    "needs {chip}; chips in the fleet: {chips}",
-                    chip=chip,
-                    chips=", ".join(self._chips) or NONE,
-                ),
+            return PendingReason.of(
+                PendingReasonCode.NO_SUCH_CHIP,
+                "claim.no_fit.chip_not_in_fleet",
+                "needs {chip}; chips in the fleet: {chips}",
+                chip=chip,
+                chips=", ".join(self._chips) or NONE,
             )
         if not self._fleet.topology.knows(claim.within):
             levels = ", ".join(level.name for level in self._fleet.topology.levels)
-            return PendingReason(
-                code=PendingReasonCode.NO_SUCH_LEVEL,
-                reason=Reason(
-                    "claim.no_fit.unknown_topology_level",
-                    "needs nodes under one {level}; the levels of the network topology are "
-                    "{levels}",
-                    level=claim.within,
-                    levels=levels,
-                ),
+            return PendingReason.of(
+                PendingReasonCode.NO_SUCH_LEVEL,
+                "claim.no_fit.unknown_topology_level",
+                "needs nodes under one {level}; the levels of the network topology are {levels}",
+                level=claim.within,
+                levels=levels,
             )
         if matching.any():
             return None
         wanted = ", ".join(f"{name}={value}" for name, value in sorted(claim.selector.items()))
-        return PendingReason(
-            code=PendingReasonCode.NO_SUCH_NODE,
-            reason=Reason(
-                "claim.no_fit.no_matching_node",
-                "needs a node with {chip} and the labels {labels}; no node matches",
-                chip=chip,
-                labels=wanted or "–",
-            ),
+        return PendingReason.of(
+            PendingReasonCode.NO_SUCH_NODE,
+            "claim.no_fit.no_matching_node",
+            "needs a node with {chip} and the labels {labels}; no node matches",
+            chip=chip,
+            labels=wanted or "–",
         )
 
     def _node_too_small(
@@ -136,29 +129,25 @@ class BlockerFinder:
         """No node could hold one replica, however free it is."""
         wanted, biggest = largest.cards, int(self._cards[matching].max())
         if wanted > biggest:
-            return PendingReason(
-                code=PendingReasonCode.NEVER_FITS,
-                reason=Reason(
-                    "claim.no_fit.node_too_small",
-                    "needs {cards} × {chip} on one node; the largest node has {largest}",
-                    cards=wanted,
-                    chip=chip,
-                    largest=biggest,
-                ),
+            return PendingReason.of(
+                PendingReasonCode.NEVER_FITS,
+                "claim.no_fit.node_too_small",
+                "needs {cards} × {chip} on one node; the largest node has {largest}",
+                cards=wanted,
+                chip=chip,
+                largest=biggest,
                 numbers={"wanted": wanted, "largest_node": biggest},
             )
         sizes = self._allocatable_sizes(demand, matching) if wanted else ()
         if wanted and wanted not in sizes:
             given = ", ".join(map(str, sizes))
-            return PendingReason(
-                code=PendingReasonCode.NEVER_FITS,
-                reason=Reason(
-                    "claim.no_fit.unsupported_size",
-                    "needs {cards} × {chip} on one node; the nodes support {sizes}",
-                    cards=wanted,
-                    chip=chip,
-                    sizes=given,
-                ),
+            return PendingReason.of(
+                PendingReasonCode.NEVER_FITS,
+                "claim.no_fit.unsupported_size",
+                "needs {cards} × {chip} on one node; the nodes support {sizes}",
+                cards=wanted,
+                chip=chip,
+                sizes=given,
                 numbers={"wanted": wanted},
             )
         return None
@@ -196,18 +185,16 @@ class BlockerFinder:
         best = self._capacity.replicas(claim, chip)
         if best >= replicas:
             return None
-        return PendingReason(
-            code=PendingReasonCode.NEVER_FITS,
-            reason=Reason(
-                "claim.no_fit.gang_too_large",
-                "needs {shape} of {chip} under one {level}; with all cards free, the "
-                "best one would fit {fitting} of {replicas} replicas",
-                shape=claim.shape.describe(),
-                chip=chip,
-                level=claim.within or CLUSTER,
-                fitting=best,
-                replicas=replicas,
-            ),
+        return PendingReason.of(
+            PendingReasonCode.NEVER_FITS,
+            "claim.no_fit.gang_too_large",
+            "needs {shape} of {chip} under one {level}; with all cards free, the "
+            "best one would fit {fitting} of {replicas} replicas",
+            shape=claim.shape.describe(),
+            chip=chip,
+            level=claim.within or CLUSTER,
+            fitting=best,
+            replicas=replicas,
             numbers={"best": best, "replicas": replicas},
         )
 
@@ -264,18 +251,16 @@ class BlockerFinder:
     def _no_domain_fits_reason(self, claim: ClaimSnapshot, chip: str) -> PendingReason:
         replicas = sum(role.fewest for role in claim.shape.roles)
         best = self._replicas_in_best_domain(claim, chip)
-        return PendingReason(
-            code=PendingReasonCode.NO_DOMAIN,
-            reason=Reason(
-                "claim.no_fit.topology_domain",
-                "needs {shape} of {chip} under one {level}; the best {level} fits "
-                "{fitting} of {replicas} replicas",
-                shape=claim.shape.describe(),
-                chip=chip,
-                level=claim.within,
-                fitting=best,
-                replicas=replicas,
-            ),
+        return PendingReason.of(
+            PendingReasonCode.NO_DOMAIN,
+            "claim.no_fit.topology_domain",
+            "needs {shape} of {chip} under one {level}; the best {level} fits "
+            "{fitting} of {replicas} replicas",
+            shape=claim.shape.describe(),
+            chip=chip,
+            level=claim.within,
+            fitting=best,
+            replicas=replicas,
             numbers={"wanted": claim.shape.fewest_cards, "best": best, "replicas": replicas},
         )
 
@@ -291,31 +276,27 @@ class BlockerFinder:
         whole = np.where(eligible, self._fleet.free_whole_cards(), 0)
         free, best = int(whole.sum()), int(whole.max())
         if largest.cards and best >= largest.cards and not self._fleet.replica_counts(demand).any():
-            return PendingReason(
-                code=PendingReasonCode.NOT_TOGETHER,
-                reason=Reason(
-                    "claim.no_fit.card_groups",
-                    "needs {cards} × {chip} with direct links on one node; {free} are free "
-                    "on the best node, but not in one ring or in whole pairs",
-                    cards=largest.cards,
-                    chip=chip,
-                    free=best,
-                ),
+            return PendingReason.of(
+                PendingReasonCode.NOT_TOGETHER,
+                "claim.no_fit.card_groups",
+                "needs {cards} × {chip} with direct links on one node; {free} are free "
+                "on the best node, but not in one ring or in whole pairs",
+                cards=largest.cards,
+                chip=chip,
+                free=best,
                 numbers={"wanted": largest.cards, "best_node": best},
             )
         total = int(self._cards[matching].sum())
-        return PendingReason(
-            code=PendingReasonCode.NO_FREE_CARDS,
-            reason=Reason(
-                "claim.no_fit.free_cards",
-                "needs {shape} of {chip}; {free} of {total} are free, at most "
-                "{free_on_node} on one node",
-                shape=claim.shape.describe(),
-                chip=chip,
-                free=free,
-                total=total,
-                free_on_node=best,
-            ),
+        return PendingReason.of(
+            PendingReasonCode.NO_FREE_CARDS,
+            "claim.no_fit.free_cards",
+            "needs {shape} of {chip}; {free} of {total} are free, at most "
+            "{free_on_node} on one node",
+            shape=claim.shape.describe(),
+            chip=chip,
+            free=free,
+            total=total,
+            free_on_node=best,
             numbers={
                 "wanted": claim.shape.cards,
                 "free": free,

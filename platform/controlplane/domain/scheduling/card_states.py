@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedValueError
 from controlplane.domain.common.topology import choose_cards
 from controlplane.domain.quotas.claims import WHOLE_CARD
 from controlplane.domain.scheduling.snapshots import CardLayout, ReplicaShape
@@ -191,11 +191,8 @@ class CardStates:
     def _count_served_replicas(self, state: int, shape: ReplicaShape) -> int:
         """:raises ValueError: if it asks for no cards; then there is no end to it."""
         if not shape.cards:
-            raise ValueError(
-                Reason(
-                    "claim.request.no_cards",
-                    "the request has no cards, so any number of replicas fits",
-                )
+            raise ReasonedValueError(
+                "claim.request.no_cards", "the request has no cards, so any number of replicas fits"
             )
         served = 0
         while (step := self.step(state, shape)) is not None:

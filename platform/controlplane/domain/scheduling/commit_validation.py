@@ -12,14 +12,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedError
 from controlplane.domain.quotas.queues import TOTAL, QueueSnapshot, path_to_root
 from controlplane.domain.scheduling.per_user_limits import UserClaim, UserClaimCounts
 from controlplane.domain.scheduling.plans import ClaimPlacement, cards_of_replicas
 from controlplane.domain.scheduling.snapshots import CardSnapshot, NodeSnapshot, ReplicaPlacement
 
 
-class PlacementConflict(Exception):
+class PlacementConflict(ReasonedError):
     """The state changed between planning and committing; the next cycle plans again."""
 
 
@@ -87,11 +87,9 @@ class CommitValidator:
             if node is None or not node.accepts_workloads:
                 name = replica.node if node is None else node.name
                 raise PlacementConflict(
-                    Reason(
-                        "node.workloads.not_accepted",
-                        "node {node} no longer accepts workloads",
-                        node=name,
-                    )
+                    "node.workloads.not_accepted",
+                    "node {node} no longer accepts workloads",
+                    node=name,
                 )
             cards = replica.cards or self._choose_cards(claim, node, replica, placement.chip, taken)
             for uid in cards:
@@ -119,11 +117,9 @@ class CommitValidator:
         ]
         if len(free) < replica.count:
             raise PlacementConflict(
-                Reason(
-                    "placement.cards.allocated",
-                    "cards of node {node} are allocated to another claim",
-                    node=node.name,
-                )
+                "placement.cards.allocated",
+                "cards of node {node} are allocated to another claim",
+                node=node.name,
             )
         return tuple(free[: replica.count])
 
@@ -131,21 +127,17 @@ class CommitValidator:
         card = self._free.get(uid)
         if card is None:
             raise PlacementConflict(
-                Reason(
-                    "placement.card.not_available",
-                    "card {card} of node {node} is allocated to another claim or no longer usable",
-                    card=uid,
-                    node=node.name,
-                )
+                "placement.card.not_available",
+                "card {card} of node {node} is allocated to another claim or no longer usable",
+                card=uid,
+                node=node.name,
             )
         if not self._is_available_to(claim, card):
             raise PlacementConflict(
-                Reason(
-                    "placement.card.reserved",
-                    "card {card} of node {node} is reserved for another claim",
-                    card=uid,
-                    node=node.name,
-                )
+                "placement.card.reserved",
+                "card {card} of node {node} is reserved for another claim",
+                card=uid,
+                node=node.name,
             )
 
     def _is_available_to(self, claim: CommitClaim, card: CardSnapshot) -> bool:
@@ -160,32 +152,26 @@ class CommitValidator:
             queue = self._queues[uid]
             if not queue.open:
                 raise PlacementConflict(
-                    Reason(
-                        "placement.queue.closed", "queue {queue} has been closed", queue=queue.name
-                    )
+                    "placement.queue.closed", "queue {queue} has been closed", queue=queue.name
                 )
             for chip in (placement.chip, TOTAL):
                 held, cap = self._in_use[uid, chip] + more, queue.quota(chip).cap
                 if more and cap is not None and held > cap:
                     raise PlacementConflict(
-                        Reason(
-                            "placement.queue.cap_exceeded",
-                            "queue {queue} would use {used} cards; its cap is {cap}",
-                            queue=queue.name,
-                            used=held,
-                            cap=cap,
-                        )
+                        "placement.queue.cap_exceeded",
+                        "queue {queue} would use {used} cards; its cap is {cap}",
+                        queue=queue.name,
+                        used=held,
+                        cap=cap,
                     )
         if (limit := self._user_counts.limit(claim)) is not None:
             raise PlacementConflict(
-                Reason(
-                    "claim.user_limit.reached",
-                    "{user} has {admitted} of at most {limit} admitted claims in queue {queue}",
-                    user=limit.user,
-                    admitted=limit.held,
-                    limit=limit.bound,
-                    queue=limit.queue,
-                )
+                "claim.user_limit.reached",
+                "{user} has {admitted} of at most {limit} admitted claims in queue {queue}",
+                user=limit.user,
+                admitted=limit.held,
+                limit=limit.bound,
+                queue=limit.queue,
             )
 
     def _charge_queue(self, queue: str, chip: str, cards: int) -> None:

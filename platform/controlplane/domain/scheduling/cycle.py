@@ -33,7 +33,7 @@ from datetime import datetime, timedelta
 from itertools import chain, groupby
 from typing import NamedTuple
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedValueError
 from controlplane.domain.quotas.tree import QueueTree, QuotaLimit, QuotaShortage
 from controlplane.domain.scheduling.blockers import PERMANENT_CODES, BlockerFinder
 from controlplane.domain.scheduling.early_evictions import withdraw_soon_evicted_starts
@@ -276,8 +276,8 @@ def _try_to_place_claim(
     Its nominated cards are free for it during the steps, and are nominated again if it stays pending.
     """
     if not claim.chips:
-        raise ValueError(
-            Reason("claim.chips.missing", "claim {claim} has no acceptable chip", claim=claim.uid)
+        raise ReasonedValueError(
+            "claim.chips.missing", "claim {claim} has no acceptable chip", claim=claim.uid
         )
     limit = accounts.user_counts.limit(claim)
     if limit is not None and not _is_queue_closed(claim, accounts):

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Parameter, Reason
 from controlplane.domain.quotas.claims import WHOLE_CARD, GangShape
 from controlplane.domain.scheduling.fragmentation import FragmentationCalculator
 from controlplane.domain.scheduling.network_topology import CLUSTER, NODE
@@ -166,19 +166,15 @@ class _PlanSearch:
             freed.append(self._nodes.names[node])
         if not freed:
             return self._plan_result(
-                reason=Reason(
-                    "defragmentation.nodes.not_worthwhile",
-                    "no node can be freed at a cost below its value",
-                )
+                "defragmentation.nodes.not_worthwhile",
+                "no node can be freed at a cost below its value",
             )
         names = ", ".join(self._names[node] for node in freed)
         room = tuple(map(self._usable_cards_on, freed))
         return self._plan_result(
-            reason=Reason(
-                "defragmentation.nodes.freed",
-                "nodes that would become entirely free: {nodes}",
-                nodes=names,
-            ),
+            "defragmentation.nodes.freed",
+            "nodes that would become entirely free: {nodes}",
+            nodes=names,
             gain=gain,
             room=room,
         )
@@ -243,28 +239,22 @@ class _PlanSearch:
         if self._placer.place(goal.claim, goal.chip) is not None:
             self._fleet.undo(mark)
             return self._plan_result(
-                reason=Reason(
-                    "defragmentation.claim.already_fits",
-                    "the free capacity is already sufficient for the claim",
-                )
+                "defragmentation.claim.already_fits",
+                "the free capacity is already sufficient for the claim",
             )
         worth = self._worth * goal.claim.shape.fewest_cards
         planner = CapacityPlanner(self._mover, moves=self._bounds.moves, tries=self._bounds.tries)
         seats = planner.make(goal.claim, goal.chip, worth=worth)
         if seats is None:
             return self._plan_result(
-                reason=Reason(
-                    "defragmentation.claim.not_worthwhile",
-                    "no relocations free the required capacity at a cost below its value",
-                )
+                "defragmentation.claim.not_worthwhile",
+                "no relocations free the required capacity at a cost below its value",
             )
         asked = goal.claim.shape.describe()
         return self._plan_result(
-            reason=Reason(
-                "defragmentation.claim.fits",
-                "there would be enough free capacity for {shape}",
-                shape=asked,
-            ),
+            "defragmentation.claim.fits",
+            "there would be enough free capacity for {shape}",
+            shape=asked,
             gain=worth,
             room=seats,
         )
@@ -284,18 +274,14 @@ class _PlanSearch:
                 self._mover.undo(mark)
         if not self._mover.moves:
             return self._plan_result(
-                reason=Reason(
-                    "defragmentation.fragments.not_worthwhile",
-                    "no relocation reduces fragmentation by more than its cost",
-                )
+                "defragmentation.fragments.not_worthwhile",
+                "no relocation reduces fragmentation by more than its cost",
             )
         saved = self._fragments_before - fragments
         return self._plan_result(
-            reason=Reason(
-                "defragmentation.fragments.reduced",
-                "the number of fragmented cards would decrease by {cards}",
-                cards=f"{saved:.1f}",
-            ),
+            "defragmentation.fragments.reduced",
+            "the number of fragmented cards would decrease by {cards}",
+            cards=f"{saved:.1f}",
             gain=saved * self._worth,
         )
 
@@ -311,7 +297,14 @@ class _PlanSearch:
         return len(self._mover.moves) + len(leaving) <= self._bounds.moves
 
     def _plan_result(
-        self, *, reason: str, gain: float = 0.0, room: tuple[ReplicaPlacement, ...] = ()
+        self,
+        code: str,
+        template: str,
+        /,
+        *,
+        gain: float = 0.0,
+        room: tuple[ReplicaPlacement, ...] = (),
+        **params: Parameter,
     ) -> DefragmentationPlan:
         moves = self._mover.moves
         return DefragmentationPlan(
@@ -322,7 +315,7 @@ class _PlanSearch:
             fragments_after=self._fragmentation_amount(),
             cost=sum(move.cost for move in moves),
             gain=gain,
-            reason=reason,
+            reason=Reason(code, template, **params),
             room=room,
         )
 

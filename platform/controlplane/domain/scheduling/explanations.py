@@ -80,42 +80,36 @@ def explain_shortage(shortage: QuotaShortage) -> PendingReason:
     numbers = {"wanted": wanted, "used": used}
     match shortage.limit:
         case QuotaLimit.CLOSED:
-            return PendingReason(
-                code=PendingReasonCode.QUEUE_CLOSED,
-                reason=Reason(
-                    "queue.state.closed",
-                    "queue {queue} is closed; it admits no claims until it is opened",
-                    queue=queue,
-                ),
+            return PendingReason.of(
+                PendingReasonCode.QUEUE_CLOSED,
+                "queue.state.closed",
+                "queue {queue} is closed; it admits no claims until it is opened",
+                queue=queue,
             )
         case QuotaLimit.CAP if shortage.reserved:
-            return PendingReason(
-                code=PendingReasonCode.QUEUE_CAP,
-                reason=Reason(
-                    "queue.cap.reached_with_reservation",
-                    "needs {needed} × {chip}; queue {queue} uses {used} of its cap of {cap}, "
-                    "and {reserved} are reserved for other claims",
-                    needed=wanted,
-                    chip=kind,
-                    queue=queue,
-                    used=used,
-                    cap=bound,
-                    reserved=reserved,
-                ),
+            return PendingReason.of(
+                PendingReasonCode.QUEUE_CAP,
+                "queue.cap.reached_with_reservation",
+                "needs {needed} × {chip}; queue {queue} uses {used} of its cap of {cap}, "
+                "and {reserved} are reserved for other claims",
+                needed=wanted,
+                chip=kind,
+                queue=queue,
+                used=used,
+                cap=bound,
+                reserved=reserved,
                 numbers={**numbers, "cap": bound, "kept": reserved},
             )
         case QuotaLimit.CAP:
-            return PendingReason(
-                code=PendingReasonCode.QUEUE_CAP,
-                reason=Reason(
-                    "queue.cap.reached",
-                    "needs {needed} × {chip}; queue {queue} uses {used} of its cap of {cap}",
-                    needed=wanted,
-                    chip=kind,
-                    queue=queue,
-                    used=used,
-                    cap=bound,
-                ),
+            return PendingReason.of(
+                PendingReasonCode.QUEUE_CAP,
+                "queue.cap.reached",
+                "needs {needed} × {chip}; queue {queue} uses {used} of its cap of {cap}",
+                needed=wanted,
+                chip=kind,
+                queue=queue,
+                used=used,
+                cap=bound,
                 numbers={**numbers, "cap": bound},
             )
         case QuotaLimit.DOES_NOT_BORROW:
@@ -151,33 +145,29 @@ def explain_shortage(shortage: QuotaShortage) -> PendingReason:
                 },
             )
         case QuotaLimit.NOTHING_TO_BORROW:
-            return PendingReason(
-                code=PendingReasonCode.NO_BORROWING,
-                reason=Reason(
-                    "queue.borrowing.insufficient",
-                    "needs {needed} × {chip}, more than the guaranteed quota of queue "
-                    "{queue}; {free} are free, of which {lendable} may be borrowed",
-                    needed=wanted,
-                    chip=kind,
-                    queue=queue,
-                    free=bound,
-                    lendable=lendable,
-                ),
+            return PendingReason.of(
+                PendingReasonCode.NO_BORROWING,
+                "queue.borrowing.insufficient",
+                "needs {needed} × {chip}, more than the guaranteed quota of queue "
+                "{queue}; {free} are free, of which {lendable} may be borrowed",
+                needed=wanted,
+                chip=kind,
+                queue=queue,
+                free=bound,
+                lendable=lendable,
                 numbers={**numbers, "free": bound, "lendable": lendable},
             )
         case QuotaLimit.RESERVED_BY_OTHERS:
             reserved = _thousandths_as_cards(shortage.bound - shortage.lendable)
-            return PendingReason(
-                code=PendingReasonCode.NO_BORROWING,
-                reason=Reason(
-                    "queue.borrowing.reserved_by_others",
-                    "needs {needed} × {chip}; {free} are free, but {reserved} of them are "
-                    "reserved by other queues",
-                    needed=wanted,
-                    chip=kind,
-                    free=bound,
-                    reserved=reserved,
-                ),
+            return PendingReason.of(
+                PendingReasonCode.NO_BORROWING,
+                "queue.borrowing.reserved_by_others",
+                "needs {needed} × {chip}; {free} are free, but {reserved} of them are "
+                "reserved by other queues",
+                needed=wanted,
+                chip=kind,
+                free=bound,
+                reserved=reserved,
                 numbers={**numbers, "free": bound, "kept": reserved},
             )
 
@@ -192,62 +182,54 @@ def explain_user_limit(limit: UserLimitReached) -> PendingReason:
     user, queue, bound, held = limit.user, limit.queue, limit.bound, limit.held
     numbers = {"held": held, "limit": bound}
     if limit.first:
-        return PendingReason(
-            code=PendingReasonCode.USER_LIMIT,
-            reason=Reason(
-                "claim.user_limit.others_first",
-                "{user} has {admitted} of at most {limit} admitted claims in queue "
-                "{queue}; other claims of {user} that come first: {preceding}",
-                user=user,
-                admitted=held,
-                limit=bound,
-                queue=queue,
-                preceding=limit.first,
-            ),
-            numbers={**numbers, "first": limit.first},
-        )
-    return PendingReason(
-        code=PendingReasonCode.USER_LIMIT,
-        reason=Reason(
-            "claim.user_limit.reached",
-            "{user} has {admitted} of at most {limit} admitted claims in queue {queue}",
+        return PendingReason.of(
+            PendingReasonCode.USER_LIMIT,
+            "claim.user_limit.others_first",
+            "{user} has {admitted} of at most {limit} admitted claims in queue "
+            "{queue}; other claims of {user} that come first: {preceding}",
             user=user,
             admitted=held,
             limit=bound,
             queue=queue,
-        ),
+            preceding=limit.first,
+            numbers={**numbers, "first": limit.first},
+        )
+    return PendingReason.of(
+        PendingReasonCode.USER_LIMIT,
+        "claim.user_limit.reached",
+        "{user} has {admitted} of at most {limit} admitted claims in queue {queue}",
+        user=user,
+        admitted=held,
+        limit=bound,
+        queue=queue,
         numbers=numbers,
     )
 
 
 def explain_reserved(claim: ClaimSnapshot, chip: str, *, queue: str) -> PendingReason:
     """:param queue: name of the queue whose claim has the reservation."""
-    return PendingReason(
-        code=PendingReasonCode.RESERVED,
-        reason=Reason(
-            "claim.no_fit.reserved",
-            "needs {shape} of {chip}; the free capacity is reserved for a claim of "
-            "queue {queue} that comes first",
-            shape=claim.shape.describe(),
-            chip=chip,
-            queue=queue,
-        ),
+    return PendingReason.of(
+        PendingReasonCode.RESERVED,
+        "claim.no_fit.reserved",
+        "needs {shape} of {chip}; the free capacity is reserved for a claim of "
+        "queue {queue} that comes first",
+        shape=claim.shape.describe(),
+        chip=chip,
+        queue=queue,
         numbers={"wanted": claim.shape.cards},
     )
 
 
 def explain_awaiting_faster_chip(claim: ClaimSnapshot, chip: str, faster: str) -> PendingReason:
     """:param chip: that it could have now."""
-    return PendingReason(
-        code=PendingReasonCode.AWAITING_FASTER_CHIP,
-        reason=Reason(
-            "claim.pending.faster_chip",
-            "needs {shape}; {chip} has free capacity, but waiting for {faster_chip} "
-            "gives an earlier completion",
-            shape=claim.shape.describe(),
-            chip=chip,
-            faster_chip=faster,
-        ),
+    return PendingReason.of(
+        PendingReasonCode.AWAITING_FASTER_CHIP,
+        "claim.pending.faster_chip",
+        "needs {shape}; {chip} has free capacity, but waiting for {faster_chip} "
+        "gives an earlier completion",
+        shape=claim.shape.describe(),
+        chip=chip,
+        faster_chip=faster,
         numbers={"wanted": claim.shape.cards},
     )
 
@@ -256,15 +238,13 @@ def explain_awaiting_evictions(chip: str, running: Iterable[RunningClaim]) -> Pe
     """:param running: claims that are being evicted."""
     stopping = list(running)
     cards = sum(cards_of_replicas(view.replicas) for view in stopping)
-    return PendingReason(
-        code=PendingReasonCode.AWAITING_EVICTIONS,
-        reason=Reason(
-            "claim.pending.evictions",
-            "waiting for {cards} × {chip} from claims that are being evicted: {claims}",
-            cards=cards,
-            chip=chip,
-            claims=len(stopping),
-        ),
+    return PendingReason.of(
+        PendingReasonCode.AWAITING_EVICTIONS,
+        "claim.pending.evictions",
+        "waiting for {cards} × {chip} from claims that are being evicted: {claims}",
+        cards=cards,
+        chip=chip,
+        claims=len(stopping),
         numbers={"cards": cards, "claims": len(stopping)},
     )
 
@@ -303,14 +283,12 @@ def explain_preemption(victim: RunningClaim, claim: ClaimSnapshot) -> ClaimEvict
 
 
 def explain_unevaluated_claim(placed: int, looked_at: int) -> PendingReason:
-    return PendingReason(
-        code=PendingReasonCode.NOT_EVALUATED,
-        reason=Reason(
-            "claim.pending.cycle_budget_exhausted",
-            "not evaluated in this scheduling cycle; claims placed before it: "
-            "{placed}, placement attempts: {attempts}",
-            placed=placed,
-            attempts=looked_at,
-        ),
+    return PendingReason.of(
+        PendingReasonCode.NOT_EVALUATED,
+        "claim.pending.cycle_budget_exhausted",
+        "not evaluated in this scheduling cycle; claims placed before it: "
+        "{placed}, placement attempts: {attempts}",
+        placed=placed,
+        attempts=looked_at,
         numbers={"placed": placed, "looked_at": looked_at},
     )

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedValueError
 from controlplane.domain.quotas.claims import WHOLE_CARD
 from controlplane.domain.scheduling.node_table import NodeTable, Rows
 from controlplane.domain.scheduling.snapshots import ReplicaDemand, SchedulingSnapshot
@@ -86,13 +86,11 @@ class FragmentationCalculator:
         state, cpu, memory = int(fleet.state[row]), int(fleet.cpu[row]), int(fleet.memory[row])
         step = fleet.states.step(state, shape)
         if step is None:
-            raise ValueError(
-                Reason(
-                    "node.capacity.insufficient",
-                    "{node} has no free capacity for {demand}",
-                    node=fleet.rows[row].node.name,
-                    demand=str(demand),
-                )
+            raise ReasonedValueError(
+                "node.capacity.insufficient",
+                "{node} has no free capacity for {demand}",
+                node=fleet.rows[row].node.name,
+                demand=str(demand),
             )
         self._evaluate_new_states()
         takers = self._takers[fleet.rows[row].chip]

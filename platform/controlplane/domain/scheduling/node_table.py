@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedValueError
 from controlplane.domain.quotas.claims import WHOLE_CARD
 from controlplane.domain.scheduling.card_states import CardStates
 from controlplane.domain.scheduling.network_topology import CLUSTER, NetworkTopology
@@ -268,13 +268,11 @@ class NodeTable:
         found = self.rows[row]
         step = self.states.step(int(self.state[row]), demand.shape)
         if step is None:
-            raise ValueError(
-                Reason(
-                    "node.capacity.insufficient",
-                    "{node} has no free capacity for {demand}",
-                    node=found.node.name,
-                    demand=str(demand),
-                )
+            raise ReasonedValueError(
+                "node.capacity.insufficient",
+                "{node} has no free capacity for {demand}",
+                node=found.node.name,
+                demand=str(demand),
             )
         self._set_state(row, step.to)
         self._update_node_usage(found.node.uid, demand.shape, 1)

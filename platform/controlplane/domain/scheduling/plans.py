@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, Self, overload
 
+from controlplane.domain.common.reasons import Parameter, Reason
 from controlplane.domain.scheduling.snapshots import (
     ClaimSnapshot,
     EquivalenceClass,
@@ -85,6 +86,21 @@ class PendingReason:
     reason: str
     #: The numbers of the reason, for programs.
     numbers: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        pending_code: PendingReasonCode,
+        code: str,
+        template: str,
+        /,
+        *,
+        numbers: Mapping[str, float] | None = None,
+        **params: Parameter,
+    ) -> Self:
+        """With the ``Reason`` of that code and template."""
+        reason = Reason(code, template, **params)
+        return cls(code=pending_code, reason=reason, numbers=numbers or {})
 
     def refuse(self, claim: str) -> PendingClaim:
         return PendingClaim(claim=claim, code=self.code, reason=self.reason, numbers=self.numbers)

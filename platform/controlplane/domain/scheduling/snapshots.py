@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedValueError
 from controlplane.domain.common.resources import Resources
 from controlplane.domain.common.topology import Geometry, choose_cards
 from controlplane.domain.quotas.claims import WHOLE_CARD, GangShape, RoleShape
@@ -300,23 +300,19 @@ class ClaimSnapshot(ClaimTraits):
         object.__setattr__(self, "position", (-self.priority, self.created_at, self.uid))
         for chip, speed in self.speeds.items():
             if not 0 < speed < inf:
-                raise ValueError(
-                    Reason(
-                        "claim.speed.not_positive",
-                        "claim {claim}: speed must be more than 0, got {speed} on {chip}",
-                        claim=self.uid,
-                        speed=speed,
-                        chip=chip,
-                    )
+                raise ReasonedValueError(
+                    "claim.speed.not_positive",
+                    "claim {claim}: speed must be more than 0, got {speed} on {chip}",
+                    claim=self.uid,
+                    speed=speed,
+                    chip=chip,
                 )
         if self.runtime is not None and self.runtime < timedelta(0):
-            raise ValueError(
-                Reason(
-                    "claim.runtime.negative",
-                    "claim {claim}: runtime must not be negative, got {runtime}",
-                    claim=self.uid,
-                    runtime=str(self.runtime),
-                )
+            raise ReasonedValueError(
+                "claim.runtime.negative",
+                "claim {claim}: runtime must not be negative, got {runtime}",
+                claim=self.uid,
+                runtime=str(self.runtime),
             )
         object.__setattr__(self, "equivalence_class", EquivalenceClass(self))
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from controlplane.domain.common.accelerators import CardState
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedValueError
 from controlplane.domain.common.resources import Resources
 from controlplane.domain.quotas.queues import QueueSnapshot, path_to_root
 from controlplane.domain.scheduling.cycle import plan_cycle
@@ -40,7 +40,7 @@ from controlplane.domain.scheduling.snapshots import (
 Subject = TypeVar("Subject")
 
 
-class UnknownWhatIfObject(ValueError):
+class UnknownWhatIfObject(ReasonedValueError):
     """A change names something that the snapshot does not contain."""
 
 
@@ -221,12 +221,10 @@ def _start_difference(
 def _require_in_snapshot(uid: str, known: Mapping[str, Subject], what: str) -> Subject:
     if uid not in known:
         raise UnknownWhatIfObject(
-            Reason(
-                "snapshot.subject.not_found",
-                "there is no {kind} {uid} in this snapshot",
-                kind=what,
-                uid=repr(uid),
-            )
+            "snapshot.subject.not_found",
+            "there is no {kind} {uid} in this snapshot",
+            kind=what,
+            uid=repr(uid),
         )
     return known[uid]
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 from datetime import timedelta
 from enum import StrEnum
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedValueError
 from controlplane.domain.common.state_machine import StateMachine
 
 #: What a replica has after SIGTERM to end its open requests. Engines stop earlier when there are none.
@@ -207,12 +207,10 @@ def restart_backoff(*, crashes: int) -> timedelta:
     Doubles from ten seconds up to five minutes, as that of Kubernetes does.
     """
     if crashes < 1:
-        raise ValueError(
-            Reason(
-                "deployment.restart.invalid_crash_count",
-                "the number of crashes of a replica must be at least 1, got {crashes}",
-                crashes=crashes,
-            )
+        raise ReasonedValueError(
+            "deployment.restart.invalid_crash_count",
+            "the number of crashes of a replica must be at least 1, got {crashes}",
+            crashes=crashes,
         )
     factor = 1 << min(crashes - 1, 30)
     return min(INITIAL_BACKOFF * factor, MAX_BACKOFF)

@@ -17,7 +17,7 @@ from typing import Any
 from controlplane.domain.architectures import Architecture, ConfigRefused, parse_architecture
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.spec_fields import FieldFinding, field_finding
 from controlplane.domain.jobs import parallelism
 from controlplane.domain.jobs.parallelism import ParallelPlan
 
@@ -93,14 +93,12 @@ def _parallelism_findings(
         # Without an explicit tensor size, the finding is about the number of cards.
         left_open = finding.field == "parallel.tensor" and not values.get("tensor")
         yield (
-            FieldFinding(
-                field="cards",
-                message=Reason(
-                    "parallelism.tensor.implied_by_cards",
-                    "{reason}; {cards} cards are used for tensor parallelism, because parallel.tensor is empty",
-                    reason=finding.message,
-                    cards=plan.tensor,
-                ),
+            field_finding(
+                "cards",
+                "parallelism.tensor.implied_by_cards",
+                "{reason}; {cards} cards are used for tensor parallelism, because parallel.tensor is empty",
+                reason=finding.message,
+                cards=plan.tensor,
             )
             if left_open
             else finding
@@ -108,24 +106,20 @@ def _parallelism_findings(
     if architecture is None:
         return
     if plan.pipeline > architecture.layers:
-        yield FieldFinding(
-            field="parallel.pipeline",
-            message=Reason(
-                "parallelism.replica.pipeline_too_large",
-                "parallel.pipeline must be at most {layers}, the number of layers of the "
-                "model, got {pipeline}",
-                layers=architecture.layers,
-                pipeline=plan.pipeline,
-            ),
+        yield field_finding(
+            "parallel.pipeline",
+            "parallelism.replica.pipeline_too_large",
+            "parallel.pipeline must be at most {layers}, the number of layers of the "
+            "model, got {pipeline}",
+            layers=architecture.layers,
+            pipeline=plan.pipeline,
         )
     if values.get("expert") == "on" and architecture.experts is None:
-        yield FieldFinding(
-            field="parallel.expert",
-            message=Reason(
-                "parallelism.expert.not_supported",
-                "parallel.expert must be 'off': {architecture} has no experts, got 'on'",
-                architecture=architecture.name,
-            ),
+        yield field_finding(
+            "parallel.expert",
+            "parallelism.expert.not_supported",
+            "parallel.expert must be 'off': {architecture} has no experts, got 'on'",
+            architecture=architecture.name,
         )
 
 

@@ -27,7 +27,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from controlplane.domain.common.reasons import Reason
-from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.spec_fields import FieldFinding, field_finding
 from controlplane.domain.serving.lifecycle import ReplicaState
 
 #: The greatest number of ``max_surge`` and ``max_unavailable``: that of the replicas of a deployment.
@@ -57,24 +57,20 @@ class RolloutStrategy:
         ):
             if not _is_batch(value):
                 valid = False
-                yield FieldFinding(
-                    field=field,
-                    message=Reason(
-                        "deployment.batch.out_of_range",
-                        "must be a number from 0 to {limit} or a percentage from 0% to 100%, got {value}",
-                        limit=MAX_BATCH_REPLICAS,
-                        value=repr(value),
-                    ),
+                yield field_finding(
+                    field,
+                    "deployment.batch.out_of_range",
+                    "must be a number from 0 to {limit} or a percentage from 0% to 100%, got {value}",
+                    limit=MAX_BATCH_REPLICAS,
+                    value=repr(value),
                 )
         if valid and not any(
             int(each.rstrip("%")) for each in (self.max_surge, self.max_unavailable)
         ):
-            yield FieldFinding(
-                field="max_unavailable",
-                message=Reason(
-                    "deployment.batch.both_zero",
-                    "may not be 0 when max_surge is 0: no replica could be replaced; set one of them to 1 or more",
-                ),
+            yield field_finding(
+                "max_unavailable",
+                "deployment.batch.both_zero",
+                "may not be 0 when max_surge is 0: no replica could be replaced; set one of them to 1 or more",
             )
 
     def limits(self, *, replicas: int) -> RolloutLimits:

@@ -11,9 +11,8 @@ from typing import Any
 
 from controlplane.domain.architectures import Architecture
 from controlplane.domain.common.accelerators import Chip
-from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes
-from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.spec_fields import FieldFinding, field_finding
 from controlplane.domain.jobs.parallelism import (
     SINGLE_CARD,
     ParallelPlan,
@@ -209,15 +208,13 @@ def _estimate_serving(
     )
     if architecture.context and workload.context > architecture.context:
         illegal.append(
-            FieldFinding(
-                field="context",
-                message=Reason(
-                    "sizing.context.too_long",
-                    "context must be at most {limit}, the maximum context length of the "
-                    "model, got {context}",
-                    limit=architecture.context,
-                    context=workload.context,
-                ),
+            field_finding(
+                "context",
+                "sizing.context.too_long",
+                "context must be at most {limit}, the maximum context length of the "
+                "model, got {context}",
+                limit=architecture.context,
+                context=workload.context,
             )
         )
     findings = list(illegal)

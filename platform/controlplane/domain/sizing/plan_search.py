@@ -13,7 +13,7 @@ from controlplane.domain.architectures import Architecture
 from controlplane.domain.common.accelerators import Chip
 from controlplane.domain.common.reasons import Reason
 from controlplane.domain.common.resources import Bytes, format_bytes
-from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.spec_fields import FieldFinding, field_finding
 from controlplane.domain.jobs.parallelism import (
     ParallelPlan,
     allocatable_card_counts,
@@ -161,17 +161,15 @@ def insufficient_memory_finding(
     parts = {name: getattr(memory, name) for name in names if hasattr(memory, name)}
     worst = max(parts, key=lambda name: parts[name])
     cause = _largest_part(worst, size=format_bytes(parts[worst]))
-    return FieldFinding(
-        field="chip",
-        message=Reason(
-            "sizing.memory.insufficient",
-            "the required memory of {required} exceeds the {usable} usable on a card "
-            "of {chip}: {reason}",
-            required=format_bytes(memory.total),
-            usable=format_bytes(limit),
-            chip=chip.label,
-            reason=cause,
-        ),
+    return field_finding(
+        "chip",
+        "sizing.memory.insufficient",
+        "the required memory of {required} exceeds the {usable} usable on a card "
+        "of {chip}: {reason}",
+        required=format_bytes(memory.total),
+        usable=format_bytes(limit),
+        chip=chip.label,
+        reason=cause,
     )
 
 

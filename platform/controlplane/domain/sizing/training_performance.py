@@ -23,7 +23,7 @@ from statistics import median
 
 from controlplane.domain.architectures import Architecture, AttentionCacheKind
 from controlplane.domain.common.accelerators import Chip, Dtype
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedValueError
 
 #: One measured run says little about how much runs differ.
 _ONE_RUN_SPREAD = 0.25
@@ -176,13 +176,11 @@ def scaling_efficiency(base: ClusterThroughput, more: ClusterThroughput) -> floa
     :raises ValueError: if the base did nothing, or has no cards.
     """
     if base.cards < 1 or more.cards < 1 or base.tokens_per_second <= 0:
-        raise ValueError(
-            Reason(
-                "sizing.scaling.invalid_baseline",
-                "scaling efficiency requires a baseline with throughput and cards above "
-                "0, got {throughput} tokens/s on {cards} cards",
-                throughput=base.tokens_per_second,
-                cards=base.cards,
-            )
+        raise ReasonedValueError(
+            "sizing.scaling.invalid_baseline",
+            "scaling efficiency requires a baseline with throughput and cards above "
+            "0, got {throughput} tokens/s on {cards} cards",
+            throughput=base.tokens_per_second,
+            cards=base.cards,
         )
     return (more.tokens_per_second / base.tokens_per_second) / (more.cards / base.cards)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controlplane.domain.architectures import Architecture
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Parameter, ReasonedError
 from controlplane.domain.common.resources import Bytes
-from controlplane.domain.common.spec_fields import FieldFinding
+from controlplane.domain.common.spec_fields import field_finding
 from controlplane.domain.jobs.parallelism import ParallelPlan, padded_vocabulary, stage_share
 
 
@@ -63,12 +63,12 @@ WEIGHT_SCHEMES: Mapping[str, WeightScheme] = {
 }
 
 
-class UnknownScheme(LookupError):
+class UnknownScheme(ReasonedError, LookupError):
     """The width of a weight in that scheme is unknown."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.findings = (FieldFinding(field="scheme", message=message),)
+    def __init__(self, code: str, template: str, /, **params: Parameter) -> None:
+        super().__init__(code, template, **params)
+        self.findings = (field_finding("scheme", code, template, **params),)
 
 
 def weight_scheme(name: str) -> WeightScheme:
@@ -76,12 +76,10 @@ def weight_scheme(name: str) -> WeightScheme:
     if name not in WEIGHT_SCHEMES:
         known = ", ".join(sorted(WEIGHT_SCHEMES))
         raise UnknownScheme(
-            Reason(
-                "sizing.weight_scheme.unknown",
-                "scheme {scheme} is not known; known are {schemes}",
-                scheme=f"{name!r:.80}",
-                schemes=known,
-            )
+            "sizing.weight_scheme.unknown",
+            "scheme {scheme} is not known; known are {schemes}",
+            scheme=f"{name!r:.80}",
+            schemes=known,
         )
     return WEIGHT_SCHEMES[name]
 

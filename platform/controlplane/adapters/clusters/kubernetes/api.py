@@ -30,7 +30,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.response import BaseHTTPResponse
 
 from controlplane.adapters.clusters.kubernetes.kubeconfig import ApiAccess
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import Reason, ReasonedValueError
 from controlplane.ports.clusters import ClusterError, ClusterUnavailable
 
 Object = Mapping[str, Any]
@@ -75,7 +75,7 @@ class ApiAccessDenied(ApiRefused, ClusterUnavailable):
     """The credential is rejected or lacks permission: nothing proceeds until an administrator acts."""
 
 
-class MalformedResponse(ValueError):
+class MalformedResponse(ReasonedValueError):
     """The response is not one of the API; the message quotes its beginning."""
 
 
@@ -334,11 +334,9 @@ class KubernetesApi:
             answer = json.loads(content or b"{}")
             if not isinstance(answer, dict):
                 raise MalformedResponse(
-                    Reason(
-                        "cluster.api.malformed_response",
-                        "the response is not a JSON object: {detail}",
-                        detail=repr(content[:80]),
-                    )
+                    "cluster.api.malformed_response",
+                    "the response is not a JSON object: {detail}",
+                    detail=repr(content[:80]),
                 )
         except (HTTPError, ValueError) as error:
             raise _unavailable_error(self.access, error) from error

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from controlplane.domain.common.reasons import Reason
+from controlplane.domain.common.reasons import ReasonedValueError
 from process_supervision.files import write_private
 
 
@@ -46,13 +46,11 @@ def read_json(path: Path) -> dict[str, Any] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     if not isinstance(value, dict):
-        raise ValueError(
-            Reason(
-                "launch.file.not_an_object",
-                "{file} contains a {type}; it must be a JSON object",
-                file=path.name,
-                type=type(value).__name__,
-            )
+        raise ReasonedValueError(
+            "launch.file.not_an_object",
+            "{file} contains a {type}; it must be a JSON object",
+            file=path.name,
+            type=type(value).__name__,
         )
     return value
 
