@@ -335,6 +335,10 @@ class VisibleUidField(serializers.SlugRelatedField[M]):
     def get_queryset(self) -> QuerySet[M]:
         return self._visible(self.context["request"].user)
 
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        # DRF takes an empty text for null, which means something else where it is allowed.
+        return self.to_internal_value(data) if data == "" else super().run_validation(data)
+
     def to_internal_value(self, data: Any) -> M:
         """:raises ValidationError: if it names nothing, or several things, that the caller may see."""
         return resolve_reference(self.get_queryset(), data)
