@@ -142,4 +142,5 @@ class StyledForm(forms.Form):
             if name in self.fields:
                 self.add_error(name, finding.message)
             else:
-                self.add_error(None, f"{finding.field}: {finding.message}")
+                place = f"{finding.field}: " if finding.field else ""
+                self.add_error(None, f"{place}{finding.message}")
