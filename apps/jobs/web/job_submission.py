@@ -150,13 +150,9 @@ def job_form_check(request: AuthenticatedRequest, kind: str) -> HttpResponse:
     if form.is_valid():
         resolved = services.job_request_resolve(form.request())
         form.add_findings(resolved.findings)
-    wrong = [
-        (name, form.fields[name].label if name in form.fields else "", list(errors))
-        for name, errors in form.errors.items()
-    ]
     context: dict[str, Any] = {
         "form": form,
-        "wrong": wrong,
+        "wrong": form.labelled_errors,
         "unfilled": has_only_required_errors(form),
         "values": form.cleaned_data,
         "spec": resolved.spec,

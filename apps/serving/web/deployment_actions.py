@@ -139,10 +139,7 @@ def _configuration_check(
     queue: Queue | None,
     deployment: Deployment | None = None,
 ) -> HttpResponse:
-    wrong = [
-        (name, form.fields[name].label if name in form.fields else "", list(errors))
-        for name, errors in form.errors.items()
-    ]
+    wrong = form.labelled_errors
     context: dict[str, Any] = {
         "wrong": wrong,
         "unfilled": has_only_required_errors(form),
