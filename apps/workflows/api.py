@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -313,6 +313,15 @@ class PipelineViewSet(rest.CollectionViewSet[Pipeline]):
     def _pipeline_response(self, uid: str) -> Response:
         return Response(self.get_serializer(self.get_queryset().get(uid=uid)).data)
 
+    def _apply(
+        self, change: Callable[..., object], body: type[rest.StrictSerializer[Any]] | None = None
+    ) -> Response:
+        """Call the service with the pipeline of this URL and the body, and return the pipeline."""
+        pipeline, actor = self._runnable_pipeline(), acting_user(self.request)
+        given = self.validated_body(body) if body else {}
+        change(pipeline=pipeline, actor=actor, at=timezone.now(), **given)
+        return self._pipeline_response(pipeline.uid)
+
     @extend_schema(
         summary="Submit a pipeline",
         description="Each step uses the latest version that an earlier step created, or model_version. "
@@ -344,17 +353,11 @@ class PipelineViewSet(rest.CollectionViewSet[Pipeline]):
 
     @post_action("Cancel a pipeline and its running step")
     def cancel(self, request: Request, uid: str) -> Response:
-        services.pipeline_cancel(
-            pipeline=self._runnable_pipeline(), actor=acting_user(request), at=timezone.now()
-        )
-        return self._pipeline_response(uid)
+        return self._apply(services.pipeline_cancel)
 
     @post_action("Retry a pipeline from its failed or cancelled step")
     def retry(self, request: Request, uid: str) -> Response:
-        services.pipeline_retry(
-            pipeline=self._runnable_pipeline(), actor=acting_user(request), at=timezone.now()
-        )
-        return self._pipeline_response(uid)
+        return self._apply(services.pipeline_retry)
 
     @post_action(
         "Approve a pipeline that failed a gate",
@@ -362,14 +365,7 @@ class PipelineViewSet(rest.CollectionViewSet[Pipeline]):
         url_path="gate-override",
     )
     def override_gate(self, request: Request, uid: str) -> Response:
-        given = self.validated_body(GateOverrideSerializer)
-        services.gate_override(
-            pipeline=self._runnable_pipeline(),
-            actor=acting_user(request),
-            reason=given["reason"],
-            at=timezone.now(),
-        )
-        return self._pipeline_response(uid)
+        return self._apply(services.gate_override, GateOverrideSerializer)
 
 
 class PipelineEventViewSet(rest.PartsViewSet[PipelineTransition]):
