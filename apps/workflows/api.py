@@ -42,12 +42,10 @@ from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.spec_schemas import EngineSpecField
 from controlplane.web.type_schemas import NumbersField
 
-_KINDS = [(kind.value, kind.value) for kind in StepKind]
 _TASKS = {
     kind.value: EngineTask.SERVE if kind is StepKind.DEPLOY else EngineTask(kind)
     for kind in StepKind
 }
-_FAILURE_ACTIONS = [(choice.value, choice.value) for choice in GateFailureAction]
 _GATE_HELP = f"One of {', '.join(METRICS)} behind evaluate; accepted behind quantize."
 _DATASET = "tickets@2"
 
@@ -99,7 +97,7 @@ class StepSerializer(serializers.ModelSerializer[Step]):
         tasks=_TASKS,
         help_text="Fields of the engine as submitted; the job contains them with all defaults.",
     )
-    chips = serializers.ListField(child=serializers.CharField())
+    chips = rest.TextListField()
     dataset_version = rest.ObjectReference(allow_null=True)
     model_version = rest.ObjectReference(
         allow_null=True, help_text="Input model version, once the step has started."
@@ -204,15 +202,15 @@ class GateSerializer(rest.StrictSerializer[Any]):
         allow_null=True,
         help_text="Upper limit for perplexity, lower limit for all other metrics.",
     )
-    otherwise = serializers.ChoiceField(
-        choices=_FAILURE_ACTIONS,
+    otherwise = rest.EnumField(
+        GateFailureAction,
         default=GateFailureAction.STOP.value,
         help_text="If the gate fails: wait for approval, or end the pipeline.",
     )
 
 
 class StepSubmitSerializer(rest.StrictSerializer[Any]):
-    kind = serializers.ChoiceField(choices=_KINDS)
+    kind = rest.EnumField(StepKind)
     engine = serializers.CharField(required=False, max_length=40)
     spec = EngineSpecField(
         tasks=_TASKS, required=False, help_text="Fields of the engine; see GET /engines."

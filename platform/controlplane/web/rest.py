@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
 from typing import IO, Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 from django.conf import settings
@@ -322,6 +323,19 @@ class ObjectReference(serializers.Serializer[Model]):
 
     uid = serializers.CharField()
     name = serializers.CharField(source="__str__")
+
+
+class EnumField(serializers.ChoiceField):
+    """The value of a member of an enumeration."""
+
+    def __init__(self, members: type[Enum], **options: Any) -> None:
+        super().__init__(choices=[(each.value, each.value) for each in members], **options)
+
+
+class TextListField(serializers.ListField):
+    """A list of texts, for responses."""
+
+    child = serializers.CharField()
 
 
 class VisibleUidField(serializers.SlugRelatedField[M]):
