@@ -47,7 +47,7 @@ register_reference_naming(
 
 class ClusterCheckSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
-    verdict = serializers.ChoiceField(choices=[(one.value, one.value) for one in CheckVerdict])
+    verdict = rest.EnumField(CheckVerdict)
     message = serializers.CharField()
     remedy = serializers.CharField(help_text="Recommended action; empty if none is required.")
     manifest = serializers.CharField(
@@ -144,12 +144,10 @@ class CardLocalitySerializer(serializers.Serializer[Any]):
     numa_node = serializers.IntegerField(
         allow_null=True, help_text="NUMA node of the card; null if the host does not report it."
     )
-    nics_same_switch = serializers.ListField(
-        child=serializers.CharField(), help_text="Network adapters below the same PCI root port."
+    nics_same_switch = rest.TextListField(
+        help_text="Network adapters below the same PCI root port."
     )
-    nics_same_numa = serializers.ListField(
-        child=serializers.CharField(), help_text="Further network adapters of the same NUMA node."
-    )
+    nics_same_numa = rest.TextListField(help_text="Further network adapters of the same NUMA node.")
 
 
 class NodeSerializer(serializers.ModelSerializer[Node]):
@@ -230,9 +228,7 @@ class ChipSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(source="chip.name")
     title = serializers.CharField(source="chip.label")
     vendor = serializers.CharField(source="chip.vendor")
-    kind = serializers.ChoiceField(
-        source="chip.kind", choices=[(kind.value, kind.value) for kind in ChipKind]
-    )
+    kind = rest.EnumField(ChipKind, source="chip.kind")
     memory = serializers.IntegerField(
         source="chip.memory",
         help_text="Memory of one card in bytes; 0 if it has none or is unknown.",
@@ -264,9 +260,7 @@ class ChipSerializer(serializers.Serializer[Any]):
     resource = serializers.CharField(
         source="chip.resource", help_text="Extended resource on Kubernetes; empty if none."
     )
-    confidence = serializers.ChoiceField(
-        source="chip.confidence", choices=[(one.value, one.value) for one in ProfileConfidence]
-    )
+    confidence = rest.EnumField(ProfileConfidence, source="chip.confidence")
     unverified = serializers.SerializerMethodField(
         help_text="Fields that no vendor document confirms."
     )

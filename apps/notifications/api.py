@@ -78,7 +78,7 @@ class NotificationSerializer(serializers.ModelSerializer[Notification]):
 
 
 class NotificationFilters(rest.ListFilters):
-    kind = serializers.ChoiceField(choices=[*NotificationKind], required=False)
+    kind = rest.EnumField(NotificationKind, required=False)
     unread = serializers.BooleanField(required=False, help_text="Return only unread notifications.")
     lookups = {"kind": "kind"}
 
@@ -159,7 +159,7 @@ class WebhookDeliveryFilters(rest.ListFilters):
     webhook = rest.VisibleUidField(
         visible=webhooks_visible, required=False, help_text="Uid of the object."
     )
-    state = serializers.ChoiceField(choices=[*DeliveryState], required=False)
+    state = rest.EnumField(DeliveryState, required=False)
     lookups = {"webhook": "webhook", "state": "state"}
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils import timezone
 
 from apps.accounts.admin import ScopedReadOnlyAdmin, ScopedTransitionAdmin
-from apps.accounts.models import User
 from apps.serving import models
 from apps.serving.services import deployments, gateways
-from controlplane.domain.common.state_machine import IllegalTransition
 from controlplane.web.admin import shorten_digest
 
 
@@ -26,16 +23,12 @@ class DeploymentAdmin(ScopedReadOnlyAdmin[models.Deployment]):
 
     @admin.action(description="Stop the selected deployments", permissions=["operate"])
     def stop(self, request: HttpRequest, rows: QuerySet[models.Deployment]) -> None:
-        for deployment in rows:
-            try:
-                if isinstance(request.user, User):
-                    deployments.deployment_stop(
-                        deployment=deployment, actor=request.user, at=timezone.now()
-                    )
-            except IllegalTransition as refusal:
-                messages.error(request, f"{deployment}: {refusal}")
-            else:
-                messages.success(request, f"{deployment}: is being stopped.")
+        self.apply_to_each(
+            request,
+            rows,
+            lambda row, actor, at: deployments.deployment_stop(deployment=row, actor=actor, at=at),
+            done="is being stopped.",
+        )
 
 
 @admin.register(models.Revision)
@@ -137,10 +130,12 @@ class ApiKeyAdmin(ScopedReadOnlyAdmin[models.ApiKey]):
 
     @admin.action(description="Revoke the selected keys", permissions=["operate"])
     def revoke(self, request: HttpRequest, rows: QuerySet[models.ApiKey]) -> None:
-        if isinstance(request.user, User):
-            for key in rows.select_related("team"):
-                gateways.api_key_revoke(key=key, actor=request.user, at=timezone.now())
-            messages.success(request, "The selected keys stop working within moments.")
+        self.apply_to_each(
+            request,
+            rows.select_related("team"),
+            lambda key, actor, at: gateways.api_key_revoke(key=key, actor=actor, at=at),
+            done="was revoked and stops working within moments.",
+        )
 
 
 @admin.register(models.Gateway)

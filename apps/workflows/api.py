@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -42,12 +42,10 @@ from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.spec_schemas import EngineSpecField
 from controlplane.web.type_schemas import NumbersField
 
-_KINDS = [(kind.value, kind.value) for kind in StepKind]
 _TASKS = {
     kind.value: EngineTask.SERVE if kind is StepKind.DEPLOY else EngineTask(kind)
     for kind in StepKind
 }
-_FAILURE_ACTIONS = [(choice.value, choice.value) for choice in GateFailureAction]
 _GATE_HELP = f"One of {', '.join(METRICS)} behind evaluate; accepted behind quantize."
 _DATASET = "tickets@2"
 
@@ -99,7 +97,7 @@ class StepSerializer(serializers.ModelSerializer[Step]):
         tasks=_TASKS,
         help_text="Fields of the engine as submitted; the job contains them with all defaults.",
     )
-    chips = serializers.ListField(child=serializers.CharField())
+    chips = rest.TextListField()
     dataset_version = rest.ObjectReference(allow_null=True)
     model_version = rest.ObjectReference(
         allow_null=True, help_text="Input model version, once the step has started."
@@ -204,15 +202,15 @@ class GateSerializer(rest.StrictSerializer[Any]):
         allow_null=True,
         help_text="Upper limit for perplexity, lower limit for all other metrics.",
     )
-    otherwise = serializers.ChoiceField(
-        choices=_FAILURE_ACTIONS,
+    otherwise = rest.EnumField(
+        GateFailureAction,
         default=GateFailureAction.STOP.value,
         help_text="If the gate fails: wait for approval, or end the pipeline.",
     )
 
 
 class StepSubmitSerializer(rest.StrictSerializer[Any]):
-    kind = serializers.ChoiceField(choices=_KINDS)
+    kind = rest.EnumField(StepKind)
     engine = serializers.CharField(required=False, max_length=40)
     spec = EngineSpecField(
         tasks=_TASKS, required=False, help_text="Fields of the engine; see GET /engines."
@@ -313,6 +311,15 @@ class PipelineViewSet(rest.CollectionViewSet[Pipeline]):
     def _pipeline_response(self, uid: str) -> Response:
         return Response(self.get_serializer(self.get_queryset().get(uid=uid)).data)
 
+    def _apply(
+        self, change: Callable[..., object], body: type[rest.StrictSerializer[Any]] | None = None
+    ) -> Response:
+        """Call the service with the pipeline of this URL and the body, and return the pipeline."""
+        pipeline, actor = self._runnable_pipeline(), acting_user(self.request)
+        given = self.validated_body(body) if body else {}
+        change(pipeline=pipeline, actor=actor, at=timezone.now(), **given)
+        return self._pipeline_response(pipeline.uid)
+
     @extend_schema(
         summary="Submit a pipeline",
         description="Each step uses the latest version that an earlier step created, or model_version. "
@@ -344,17 +351,11 @@ class PipelineViewSet(rest.CollectionViewSet[Pipeline]):
 
     @post_action("Cancel a pipeline and its running step")
     def cancel(self, request: Request, uid: str) -> Response:
-        services.pipeline_cancel(
-            pipeline=self._runnable_pipeline(), actor=acting_user(request), at=timezone.now()
-        )
-        return self._pipeline_response(uid)
+        return self._apply(services.pipeline_cancel)
 
     @post_action("Retry a pipeline from its failed or cancelled step")
     def retry(self, request: Request, uid: str) -> Response:
-        services.pipeline_retry(
-            pipeline=self._runnable_pipeline(), actor=acting_user(request), at=timezone.now()
-        )
-        return self._pipeline_response(uid)
+        return self._apply(services.pipeline_retry)
 
     @post_action(
         "Approve a pipeline that failed a gate",
@@ -362,14 +363,7 @@ class PipelineViewSet(rest.CollectionViewSet[Pipeline]):
         url_path="gate-override",
     )
     def override_gate(self, request: Request, uid: str) -> Response:
-        given = self.validated_body(GateOverrideSerializer)
-        services.gate_override(
-            pipeline=self._runnable_pipeline(),
-            actor=acting_user(request),
-            reason=given["reason"],
-            at=timezone.now(),
-        )
-        return self._pipeline_response(uid)
+        return self._apply(services.gate_override, GateOverrideSerializer)
 
 
 class PipelineEventViewSet(rest.PartsViewSet[PipelineTransition]):

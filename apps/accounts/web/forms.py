@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 from zoneinfo import available_timezones
 
 from django import forms
@@ -69,6 +70,7 @@ class TokenForm(StyledForm):
     )
     team = row_choice_field(Team, _("Only in team"), empty_label=_("all my teams"), required=False)
     more = ("team",)
+    finding_fields: ClassVar[Mapping[str, str]] = {"expires_at": "expires"}
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -28,31 +28,26 @@ from apps.accounts.web.http_requests import AuthenticatedRequest, absolute_url
 from apps.accounts.web.role_labels import SCOPE_LABELS, role_labels, scope_descriptions
 from apps.accounts.web.single_sign_on import identity_link_token
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.forms import StyledForm
+from controlplane.web.forms import StyledForm, submitted_data
+from controlplane.web.pages import save_form
 from controlplane.web.rate_limits import count_events_in_window
 
 
 @login_required
 def profile(request: AuthenticatedRequest) -> HttpResponse:
     """Show the profile; POST creates a token, whose text is shown once."""
-    form = TokenForm(request.POST if request.method == "POST" else None, user=request.user)
-    text = ""
-    if form.is_bound and form.is_valid():
-        lifetime = token_lifetime_from_choice(form.cleaned_data["expires"])
-        try:
-            _token, text = services.token_create(
-                user=request.user,
-                name=form.cleaned_data["name"],
-                scopes=form.cleaned_data["scopes"],
-                team=form.cleaned_data["team"],
-                expires_at=timezone.now() + lifetime if lifetime else None,
-            )
-        except services.TokenRefused as refusal:
-            field = {"expires_at": "expires"}.get(refusal.field, refusal.field)
-            form.add_error(field, str(refusal))
-        else:
-            form = TokenForm(user=request.user)
-    return _profile_page(request, form=form, text=text)
+    form = TokenForm(submitted_data(request), user=request.user)
+
+    def save() -> str:
+        values = dict(form.cleaned_data)
+        lifetime = token_lifetime_from_choice(values.pop("expires"))
+        expires_at = timezone.now() + lifetime if lifetime else None
+        _token, text = services.token_create(user=request.user, expires_at=expires_at, **values)
+        return text
+
+    if text := save_form(form, save):
+        form = TokenForm(user=request.user)
+    return _profile_page(request, form=form, text=text or "")
 
 
 def _profile_page(request: AuthenticatedRequest, **context: Any) -> HttpResponse:
@@ -95,14 +90,14 @@ def _team_rows(request: AuthenticatedRequest) -> list[dict[str, Any]]:
 def profile_change(request: AuthenticatedRequest) -> HttpResponse:
     """Change name, language and time zone."""
     profile_form = ProfileForm(request.POST, auto_id="profile-%s")
-    if profile_form.is_valid():
-        try:
-            services.profile_change(user=request.user, values=profile_form.cleaned_data)
-        except services.UserChangeRefused as refusal:
-            profile_form.add_error(refusal.field or None, str(refusal))
-        else:
-            messages.success(request, _("Profile saved."))
-            return redirect("profile")
+
+    def save() -> bool:
+        services.profile_change(user=request.user, values=profile_form.cleaned_data)
+        return True
+
+    if save_form(profile_form, save):
+        messages.success(request, _("Profile saved."))
+        return redirect("profile")
     return _profile_page(
         request, profile_form=profile_form, form=TokenForm(user=request.user), text=""
     )

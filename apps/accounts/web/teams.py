@@ -21,7 +21,8 @@ from apps.accounts.web.forms import NewMemberForm, NewTeamForm, RolesForm, TeamN
 from apps.accounts.web.http_requests import AuthenticatedRequest
 from apps.accounts.web.role_labels import ROLE_LABELS, role_descriptions, role_labels
 from controlplane.domain.common.permissions import Permission, TeamRole, roles_grant
-from controlplane.web.pages import run_action
+from controlplane.web.forms import submitted_data
+from controlplane.web.pages import render_form, run_action, save_form
 from controlplane.web.tables import FilterForm, ListTable, TableColumn
 
 
@@ -65,16 +66,13 @@ def team_list(request: AuthenticatedRequest) -> HttpResponseBase:
 @login_required
 def team_new(request: AuthenticatedRequest) -> HttpResponse:
     selectors.require_permission(request.user, Permission.MANAGE_TEAM, team=None)
-    form = NewTeamForm(request.POST or None)
-    if form.is_bound and form.is_valid():
-        try:
-            created = services.team_create(actor=request.user, **form.cleaned_data)
-        except services.TeamNameTaken as refusal:
-            form.add_error(refusal.field, str(refusal))
-        else:
-            messages.success(request, _("Team created. Add its members now."))
-            return redirect("team", created.slug)
-    return render(request, "accounts/team_new.html", {"form": form})
+    form = NewTeamForm(submitted_data(request))
+    if created := save_form(
+        form, lambda: services.team_create(actor=request.user, **form.cleaned_data)
+    ):
+        messages.success(request, _("Team created. Add its members now."))
+        return redirect("team", created.slug)
+    return render_form(request, "accounts/team_new.html", form)
 
 
 @login_required
@@ -84,22 +82,20 @@ def team_detail(request: AuthenticatedRequest, slug: str) -> HttpResponse:
     if request.method == "POST":
         # Before the form, which reveals whether a user name exists.
         selectors.require_permission(request.user, Permission.MANAGE_TEAM, team=row)
-    form = NewMemberForm(request.POST if request.method == "POST" else None)
-    if form.is_bound and form.is_valid():
-        user, roles = form.cleaned_data["user"], form.cleaned_data["roles"]
-        current = {
-            TeamRole(one.role) for one in selectors.memberships_by_team_member(row).get(user, [])
-        }
-        try:
-            services.membership_set(team=row, user=user, roles=roles | current, actor=request.user)
-        except services.MembershipRefused as refusal:
-            form.add_error(None, str(refusal))
-        else:
-            messages.success(
-                request, _("%(name)s was added to the team.") % {"name": user.username}
-            )
-            return redirect("team", row.slug)
-    return render(request, "accounts/team.html", _team_context(request, row, form=form))
+    form = NewMemberForm(submitted_data(request))
+
+    def save() -> User:
+        user: User = form.cleaned_data["user"]
+        members = selectors.memberships_by_team_member(row)
+        current = {TeamRole(one.role) for one in members.get(user, [])}
+        roles = form.cleaned_data["roles"] | current
+        services.membership_set(team=row, user=user, roles=roles, actor=request.user)
+        return user
+
+    if added := save_form(form, save, refusals={services.MembershipRefused: ""}):
+        messages.success(request, _("%(name)s was added to the team.") % {"name": added.username})
+        return redirect("team", row.slug)
+    return render_form(request, "accounts/team.html", form, **_team_context(request, row))
 
 
 def _team_context(request: AuthenticatedRequest, row: Team, **more: Any) -> dict[str, Any]:
@@ -139,25 +135,26 @@ def team_member_detail(request: AuthenticatedRequest, slug: str, uid: str) -> Ht
         TeamRole(one.role) for one in current if one.source == Membership.GrantSource.SIGN_ON
     )
     initial = {"roles": [one.role for one in current]}
-    form = RolesForm(request.POST if request.method == "POST" else None, initial=initial)
-    confirm = False
-    if form.is_bound and form.is_valid():
+    form = RolesForm(submitted_data(request), initial=initial)
+
+    def save() -> bool:
+        """Return whether the change was made; one that needs a confirmation is not."""
         roles = form.cleaned_data["roles"] | from_provider
-        confirm = _removes_own_permission(request, user, row, roles) and "sure" not in request.POST
-        if not confirm:
-            try:
-                services.membership_set(team=row, user=user, roles=roles, actor=request.user)
-            except services.MembershipRefused as refusal:
-                form.add_error(None, str(refusal))
-            else:
-                messages.success(request, _("Roles of %(name)s changed.") % {"name": user.username})
-                still = selectors.teams_visible(request.user).filter(pk=row.pk).exists()
-                return redirect("team", row.slug) if still else redirect("teams")
+        if _removes_own_permission(request, user, row, roles) and "sure" not in request.POST:
+            return False
+        services.membership_set(team=row, user=user, roles=roles, actor=request.user)
+        return True
+
+    changed = save_form(form, save, refusals={services.MembershipRefused: ""})
+    if changed:
+        messages.success(request, _("Roles of %(name)s changed.") % {"name": user.username})
+        still = selectors.teams_visible(request.user).filter(pk=row.pk).exists()
+        return redirect("team", row.slug) if still else redirect("teams")
     context = {
         "team": row,
         "person": user,
         "form": form,
-        "confirm": confirm,
+        "confirm": changed is False,
         "from_provider": role_labels(sorted(from_provider)),
         "roles": role_descriptions(),
     }
@@ -207,13 +204,13 @@ def team_rename(request: AuthenticatedRequest, slug: str) -> HttpResponse:
     row = get_object_or_404(selectors.teams_visible(request.user), slug=slug)
     selectors.require_permission(request.user, Permission.MANAGE_TEAM, team=None)
     rename = TeamNameForm(request.POST, auto_id="rename-%s")
-    if rename.is_valid():
-        try:
-            services.team_rename(team=row, actor=request.user, **rename.cleaned_data)
-        except services.TeamNameTaken as refusal:
-            rename.add_error(refusal.field, str(refusal))
-        else:
-            messages.success(request, _("Team renamed."))
-            return redirect("team", row.slug)
+
+    def save() -> bool:
+        services.team_rename(team=row, actor=request.user, **rename.cleaned_data)
+        return True
+
+    if save_form(rename, save):
+        messages.success(request, _("Team renamed."))
+        return redirect("team", row.slug)
     context = _team_context(request, row, form=NewMemberForm())
     return render(request, "accounts/team.html", {**context, "rename": rename})

@@ -24,7 +24,8 @@ from apps.accounts.web.forms import CompanyRolesForm, NewUserForm
 from apps.accounts.web.http_requests import AuthenticatedRequest, absolute_url
 from apps.accounts.web.role_labels import company_role_labels, role_descriptions, role_labels
 from controlplane.domain.common.permissions import CompanyRole, Permission
-from controlplane.web.pages import row_action_view
+from controlplane.web.forms import submitted_data
+from controlplane.web.pages import render_form, row_action_view, save_form
 from controlplane.web.tables import FilterForm, ListTable, TableColumn
 
 _STATES = (
@@ -107,15 +108,12 @@ def user_list(request: AuthenticatedRequest) -> HttpResponseBase:
 @login_required
 def user_new(request: AuthenticatedRequest) -> HttpResponse:
     selectors.require_permission(request.user, Permission.MANAGE_TEAM, team=None)
-    form = NewUserForm(request.POST if request.method == "POST" else None)
-    if form.is_bound and form.is_valid():
-        try:
-            created = services.user_create(actor=request.user, **form.cleaned_data)
-        except UserChangeRefused as refusal:
-            form.add_error(refusal.field or None, str(refusal))
-        else:
-            return _invitation_page(request, created)
-    return render(request, "accounts/user_new.html", {"form": form, "roles": role_descriptions()})
+    form = NewUserForm(submitted_data(request))
+    if created := save_form(
+        form, lambda: services.user_create(actor=request.user, **form.cleaned_data)
+    ):
+        return _invitation_page(request, created)
+    return render_form(request, "accounts/user_new.html", form, roles=role_descriptions())
 
 
 @login_required

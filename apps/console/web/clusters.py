@@ -29,7 +29,7 @@ from apps.serving.selectors import workloads_using_cluster
 from controlplane.domain.common.permissions import Permission
 from controlplane.ports.clusters import CheckVerdict, ClusterCheck
 from controlplane.web.forms import StyledForm, submitted_data
-from controlplane.web.pages import row_action_view
+from controlplane.web.pages import render_form, row_action_view, save_form
 from controlplane.web.reasons import render_reason
 from controlplane.web.tables import FilterForm, ListTable, TableColumn
 
@@ -383,29 +383,15 @@ def _cluster_form_page(
     done: str,
 ) -> HttpResponse:
     """The form, or the page of the cluster once the valid form has been saved."""
-    form: ClusterForm = context["form"]
-    if form.is_bound and form.is_valid():
-        try:
-            saved = save()
-        except (services.ClusterRefused, services.ClusterChecksFailed) as refusal:
-            context |= _refusal_context(form, refusal)
-        else:
+    try:
+        saved = save_form(context["form"], save)
+    except services.ClusterChecksFailed as failed:
+        context |= {"checks": _cluster_check_rows(failed.checks), "unfit": True}
+    else:
+        if saved:
             messages.success(request, done)
             return redirect("cluster", saved.uid)
-    status = 422 if form.is_bound else 200
-    return render(request, "console/cluster_form.html", context, status=status)
-
-
-def _refusal_context(
-    form: ClusterForm, refusal: services.ClusterRefused | services.ClusterChecksFailed
-) -> dict[str, Any]:
-    """What the form's page shows of it: an error beside its field, or the checks."""
-    if isinstance(refusal, services.ClusterChecksFailed):
-        return {"checks": _cluster_check_rows(refusal.checks), "unfit": True}
-    # The options are one field of the form.
-    field = refusal.field.split(".")[0]
-    form.add_error(field if field in form.fields else None, render_reason(str(refusal)))
-    return {}
+    return render_form(request, "console/cluster_form.html", **context)
 
 
 _action = row_action_view(load=_cluster_or_404, page="cluster")

@@ -45,6 +45,7 @@ from apps.models.selectors.model_versions import (
 from apps.models.web.catalog import catalog_context
 from apps.models.web.model_version_actions import models_tabs
 from apps.serving import selectors as serving
+from apps.serving.models import WeightDownload
 from apps.serving.selectors import first_available_route_name
 from apps.serving.services import weight_downloads
 from apps.serving.services.weight_downloads import NodeSelection
@@ -53,8 +54,8 @@ from controlplane.domain.common.resources import format_bytes
 from controlplane.domain.quantization.schemes import MetricComparison
 from controlplane.domain.registry.versions import GateDecision, ModelState
 from controlplane.domain.serving.lifecycle import ACTIVE_WEIGHT_DOWNLOAD_STATES
-from controlplane.web.forms import row_choice_field
-from controlplane.web.pages import PageTab, render_page
+from controlplane.web.forms import row_choice_field, submitted_data
+from controlplane.web.pages import PageTab, render_page, save_form
 from controlplane.web.tables import FilterForm, ListTable, TableColumn
 from controlplane.web.templatetags.ninefold import humanized, number
 
@@ -492,22 +493,19 @@ def version_weights(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """The nodes to which the weights were downloaded in advance, and the form that requests it."""
     version = get_object_or_404(selectors.versions_with_origin(request.user), uid=uid)
     steps = version_action_blockers(request, version)
-    bound = request.method == "POST"
-    form = WeightDownloadForm(request.POST if bound else None, user=request.user)
-    if bound and form.is_valid():
+    form = WeightDownloadForm(submitted_data(request), user=request.user)
+
+    def save() -> list[WeightDownload]:
         team = form.cleaned_data["team"]
         accounts.require_permission(request.user, Permission.DEPLOY, team=team)
-        try:
-            rows = weight_downloads.weight_downloads_create(
-                actor=request.user, team=team, model_version=version, nodes=form.selection()
-            )
-        except SpecRefused as refusal:
-            form.add_findings(refusal.findings)
-        else:
-            messages.success(
-                request, _("Downloading the weights to %(n)d nodes.") % {"n": len(rows)}
-            )
-            return redirect("model-version-weights", uid=uid)
+        return weight_downloads.weight_downloads_create(
+            actor=request.user, team=team, model_version=version, nodes=form.selection()
+        )
+
+    rows = save_form(form, save, refusals={SpecRefused: ""})
+    if rows is not None:
+        messages.success(request, _("Downloading the weights to %(n)d nodes.") % {"n": len(rows)})
+        return redirect("model-version-weights", uid=uid)
     found = serving.weight_downloads_visible(request.user).filter(model_version=version)
     downloads = list(found.order_by("-id")[:_MOST_DOWNLOADS])
     deployable = accounts.teams_with_permission(request.user, Permission.DEPLOY)
@@ -522,7 +520,7 @@ def version_weights(request: AuthenticatedRequest, uid: str) -> HttpResponse:
         "cancellable_teams": set(deployable.values_list("pk", flat=True)),
     }
     template = "console/models/version_weights.html"
-    if bound:
+    if form.is_bound:
         return render(request, template, {**context, "changing": False}, status=422)
     changing = any(row.state in ACTIVE_WEIGHT_DOWNLOAD_STATES for row in downloads)
     return render_page(request, template, context, fragment="live", changing=changing)

@@ -19,6 +19,7 @@ from controlplane.domain.common.spec_fields import FieldFinding
 from controlplane.ports import adapter_registry as ports
 from controlplane.ports.engines import ArgumentVerification
 from controlplane.ports.launches import DifferencePart, Launch
+from controlplane.web.rest import EnumField, TextListField
 
 
 @extend_schema_serializer(
@@ -63,29 +64,23 @@ class RenderedLaunchSerializer(serializers.Serializer[Any]):
         many=True, help_text="Reasons why the launch cannot be rendered; empty if it can."
     )
     image = serializers.CharField()
-    argv = serializers.ListField(child=serializers.CharField())
+    argv = TextListField()
     environment = serializers.DictField(child=serializers.CharField())
     files = serializers.DictField(child=serializers.CharField(), help_text="File contents by path.")
 
 
 class LaunchDifferenceSerializer(serializers.Serializer[Any]):
     path = serializers.CharField(help_text="For example image, argv.3 or files/train.yaml:12.")
-    part = serializers.ChoiceField(choices=[(part.value, part.value) for part in DifferencePart])
+    part = EnumField(DifferencePart)
     left = serializers.CharField(allow_null=True)
     right = serializers.CharField(allow_null=True)
 
 
 class LaunchComparisonSerializer(serializers.Serializer[Any]):
-    flags = serializers.ChoiceField(
-        choices=[(flags.value, flags.value) for flags in ArgumentVerification],
-        help_text="How the rendered arguments were verified.",
-    )
+    flags = EnumField(ArgumentVerification, help_text="How the rendered arguments were verified.")
     renderings = RenderedLaunchSerializer(many=True)
     differences = LaunchDifferenceSerializer(many=True)
-    changed_fields = serializers.ListField(
-        child=serializers.CharField(),
-        help_text="Fields of the spec that differ between the chips.",
-    )
+    changed_fields = TextListField(help_text="Fields of the spec that differ between the chips.")
 
 
 def launch_comparison_json(found: LaunchComparison) -> dict[str, Any]:

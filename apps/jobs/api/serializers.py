@@ -26,8 +26,10 @@ from controlplane.web.log_responses import LogQuery
 from controlplane.web.reasons import ReasonSerializerField, reason_as_response_data
 from controlplane.web.rest import (
     LARGEST_INTEGER,
+    EnumField,
     ObjectReference,
     QuerySerializer,
+    TextListField,
     VisibleUidField,
 )
 from controlplane.web.spec_schemas import EngineSpecField
@@ -76,12 +78,8 @@ class JobSerializer(serializers.ModelSerializer[Job]):
     output_shared = serializers.BooleanField(
         help_text="Whether the output is available to all teams."
     )
-    chips = serializers.ListField(child=serializers.CharField())
-    asked_chips = serializers.ListField(
-        child=serializers.CharField(),
-        allow_null=True,
-        help_text="Chips as requested, for example any.",
-    )
+    chips = TextListField()
+    asked_chips = TextListField(allow_null=True, help_text="Chips as requested, for example any.")
     shape = RoleShapeSerializer(many=True)
     retry_policy = serializers.SerializerMethodField(
         help_text="Retry policy with all defaults filled in."
@@ -292,7 +290,7 @@ class TrainingCurveQuery(QuerySerializer):
 
 
 class TrainingCurveSerializer(serializers.Serializer[Any]):
-    state = serializers.ChoiceField(choices=[(state.value, state.value) for state in JobState])
+    state = EnumField(JobState)
     points = serializers.ListField(
         child=ProgressPointField(),
         help_text="Points with a step and the reported metrics, for example loss and "
@@ -330,7 +328,7 @@ class EngineFieldSerializer(serializers.Serializer[Any]):
     )
     least = serializers.FloatField(allow_null=True)
     most = serializers.FloatField(allow_null=True)
-    choices = serializers.ListField(child=serializers.CharField())
+    choices = TextListField()
 
 
 class EngineSerializer(serializers.Serializer[Any]):
@@ -341,26 +339,23 @@ class EngineSerializer(serializers.Serializer[Any]):
     )
     versions = serializers.CharField(help_text="Supported versions (PEP 440).")
     default_version = serializers.CharField()
-    flags = serializers.ChoiceField(
-        choices=[flags.value for flags in ArgumentVerification],
+    flags = EnumField(
+        ArgumentVerification,
         help_text="How its arguments were verified: by running the engine, by the engine's own "
         "parser, or not.",
     )
-    formats = serializers.ListField(
-        child=serializers.CharField(),
-        help_text="Quantized weight formats that it loads or creates.",
-    )
+    formats = TextListField(help_text="Quantized weight formats that it loads or creates.")
     metrics = serializers.DictField(
         child=serializers.CharField(),
         help_text="Metric names of Ninefold with the corresponding series of the engine.",
     )
     images = serializers.DictField(child=serializers.CharField(), help_text="Images by chip.")
     chips = serializers.DictField(
-        child=serializers.ListField(child=serializers.CharField()),
+        child=TextListField(),
         help_text="Supported chips by task.",
     )
-    remarks = serializers.ListField(child=serializers.CharField())
-    sources = serializers.ListField(child=serializers.CharField())
+    remarks = TextListField()
+    sources = TextListField()
     tasks = serializers.DictField(
         child=EngineFieldSerializer(many=True), help_text="Spec fields by task."
     )
@@ -546,9 +541,8 @@ class JobCheckSerializer(serializers.Serializer[Any]):
         allow_null=True,
         help_text="Spec with all defaults filled in; null if there are errors.",
     )
-    chips = serializers.ListField(
-        child=serializers.CharField(),
-        help_text="Acceptable chips in order of preference, with any, gpu and npu resolved.",
+    chips = TextListField(
+        help_text="Acceptable chips in order of preference, with any, gpu and npu resolved."
     )
 
 

@@ -29,8 +29,6 @@ from controlplane.ports import adapter_registry as ports
 MAX_RUNS = 10
 #: Models of one architecture count as similar if their numbers of parameters are within this factor.
 _SIMILAR_SIZE_FACTOR = 1.5
-#: Number of parameters above which the trainer recomputes activations on accelerators by default.
-_RECOMPUTED_ABOVE = 1_000_000_000
 #: Tokens that a chat template adds to an example.
 _TEMPLATE_TOKENS = 32
 
@@ -76,7 +74,7 @@ def finetune_estimate(plan: FinetunePlan, *, user: User) -> FinetuneEstimate:
     return FinetuneEstimate(
         steps=training_performance.training_steps(training),
         rows=training.rows,
-        memory=sizing.training_memory(architecture, _training_workload_of_plan(plan, chip)),
+        memory=sizing.training_memory(architecture, _training_workload(plan, chip)),
         assumed=assumed,
         card_memory=chip.memory,
         duration=training_performance.training_duration(
@@ -109,38 +107,15 @@ def _measured_training(plan: FinetunePlan) -> training_performance.TrainingRunSi
     )
 
 
-def _training_workload_of_plan(plan: FinetunePlan, chip: Chip) -> sizing.TrainingWorkload:
-    spec = plan.spec
-    accelerated = chip.kind is not ChipKind.CPU
-    half = spec["precision"] in ("bfloat16", "float16") or (
-        spec["precision"] == "auto" and accelerated
-    )
-    traits = ports.engine_by_name(plan.engine).profile().memory
-    recompute = spec.get("recompute", "auto")
-    large = accelerated and plan.version.parameters > _RECOMPUTED_ABOVE
-    return sizing.TrainingWorkload(
-        batch=spec["batch_size"],
+def _training_workload(plan: FinetunePlan, chip: Chip) -> sizing.TrainingWorkload:
+    return sizing.finetune_workload(
+        plan.spec,
+        memory=ports.engine_by_name(plan.engine).profile().memory,
+        parameters=plan.version.parameters,
         length=_longest_example_tokens(plan),
-        accumulation=spec["gradient_accumulation"],
-        mixed=traits.half if half else sizing.MixedPrecision.FLOAT32,
-        adapter=_adapter_of_spec(spec, half=half),
-        recompute=large if recompute == "auto" else recompute == "on",
-        drops_gradients=traits.drops_gradients,
-        reference=spec.get("objective") == "dpo" and spec["method"] == "full",
         plan=_parallel_plan_of_finetune(plan),
+        accelerated=chip.kind is not ChipKind.CPU,
     )
-
-
-def _adapter_of_spec(spec: Mapping[str, Any], *, half: bool) -> sizing.LoraAdapter | None:
-    if spec["method"] == "full":
-        return None
-    if spec["method"] == "qlora":
-        settings = spec["qlora"]
-        double = settings["double_quantization"] == "on"
-        base = ("nf4-double" if double else "nf4") if settings["bits"] == 4 else "int8"
-    else:
-        base = "bfloat16" if half else "float32"
-    return sizing.LoraAdapter(rank=spec["lora"]["rank"], base=sizing.weight_scheme(base))
 
 
 def _parallel_plan_of_finetune(plan: FinetunePlan) -> ParallelPlan:

@@ -202,8 +202,8 @@ def _known_slice_profiles() -> frozenset[str]:
 
 #: Tokens to which engines truncate examples by default.
 _DEFAULT_LENGTH = 2048
-#: Number of parameters above which engines recompute activations by default.
-_RECOMPUTE_FROM = 1_000_000_000
+#: Of all engines: 16-bit weights have a float32 copy in the optimizer, so either way float32 weights must fit.
+_PLANNED_MEMORY = sizing.EngineMemory(half=sizing.MixedPrecision.AUTOCAST)
 #: Fields of the parallel plan that are proposed.
 _PROPOSED = ("tensor", "pipeline", "data", "context", "expert", "zero_stage")
 
@@ -372,27 +372,15 @@ def _training_memory(
 
 
 def _training_workload(plan: ParallelPlan, request: ParallelPlanRequest) -> sizing.TrainingWorkload:
-    spec = request.spec
     length = min(
-        spec["max_length"] or _DEFAULT_LENGTH, request.model.context_length or _DEFAULT_LENGTH
+        request.spec["max_length"] or _DEFAULT_LENGTH,
+        request.model.context_length or _DEFAULT_LENGTH,
     )
-    adapter = None
-    if spec["method"] != "full":
-        base = "bfloat16" if spec["method"] == "lora" else "nf4-double"
-        adapter = sizing.LoraAdapter(rank=spec["lora"]["rank"], base=sizing.weight_scheme(base))
-    recompute = spec["recompute"] == "on" or (
-        spec["recompute"] == "auto" and request.model.parameters > _RECOMPUTE_FROM
-    )
-    return sizing.TrainingWorkload(
-        batch=spec["batch_size"],
+    return sizing.finetune_workload(
+        request.spec,
+        memory=_PLANNED_MEMORY,
+        parameters=request.model.parameters,
         length=length,
-        accumulation=spec["gradient_accumulation"],
-        mixed=sizing.MixedPrecision.FLOAT32
-        if spec["precision"] == "float32"
-        else sizing.MixedPrecision.AUTOCAST,
-        adapter=adapter,
-        recompute=recompute,
-        reference=spec["objective"] == "dpo" and adapter is None,
         plan=plan,
     )
 

@@ -38,6 +38,7 @@ from controlplane.ports.artifacts import StorageFull, StorageUnavailable
 from controlplane.ports.engines import EngineTask
 from controlplane.ports.launches import DifferencePart
 from controlplane.web.forms import has_only_required_errors
+from controlplane.web.pages import render_form, save_form
 
 FORMS: Mapping[JobKind, type[JobForm]] = {
     form.kind: form for form in (FinetuneForm, EvaluateForm, QuantizeForm, ScriptForm)
@@ -47,6 +48,15 @@ FORMS: Mapping[JobKind, type[JobForm]] = {
 _GUIDED_TEMPLATES: Mapping[JobKind, str] = {
     JobKind.FINETUNE: "jobs/finetune.html",
     JobKind.QUANTIZE: "jobs/quantize.html",
+}
+#: What refuses a submission, with the field to which it belongs.
+_REFUSALS: Mapping[type[Exception], str] = {
+    services.SpecRefused: "",
+    IdempotentRequestInProgress: "",
+    RegistrationRefused: "code",
+    StorageFull: "",
+    StorageUnavailable: "",
+    StorageQuotaExceeded: "",
 }
 
 
@@ -84,32 +94,21 @@ def job_form(request: AuthenticatedRequest, kind: str) -> JobForm:
 def job_submission(request: AuthenticatedRequest, kind: str) -> HttpResponse:
     """The form of one kind; submit the job, or show the form again with its errors and values."""
     form = job_form(request, kind)
-    if form.is_bound and form.is_valid():
-        try:
-            uid, now = _submit_once(request, form)
-        except services.SpecRefused as refusal:
-            form.add_findings(refusal.findings)
-        except IdempotentRequestInProgress:
-            form.add_error(None, _("The job is already being submitted. See the job list."))
-        except RegistrationRefused as refusal:
-            form.add_error("code", str(refusal))
-        except (StorageFull, StorageUnavailable, StorageQuotaExceeded) as full:
-            form.add_error(None, str(full))
+    if saved := save_form(form, lambda: _submit_once(request, form), refusals=_REFUSALS):
+        uid, now = saved
+        if now:
+            messages.success(request, _("The job was submitted."))
         else:
-            if now:
-                messages.success(request, _("The job was submitted."))
-            else:
-                messages.info(
-                    request,
-                    _(
-                        "This form was already submitted; this is its job. Clone it to submit "
-                        "another one."
-                    ),
-                )
-            return redirect("job", uid=uid)
-    status = 422 if form.is_bound else 200
+            messages.info(
+                request,
+                _(
+                    "This form was already submitted; this is its job. Clone it to submit "
+                    "another one."
+                ),
+            )
+        return redirect("job", uid=uid)
     template = _GUIDED_TEMPLATES.get(JobKind(kind), "jobs/submission.html")
-    context: dict[str, Any] = {"form": form, "kind": kind}
+    context: dict[str, Any] = {"kind": kind}
     if isinstance(form, FinetuneForm):
         context["chips_form"] = ChipComparisonForm(
             request.POST,
@@ -118,7 +117,7 @@ def job_submission(request: AuthenticatedRequest, kind: str) -> HttpResponse:
             preferred=form.preferred_chip(),
             chips_known=form.fleet_chips.known,
         )
-    return render(request, template, context, status=status)
+    return render_form(request, template, form, **context)
 
 
 def _submit_once(request: AuthenticatedRequest, form: JobForm) -> tuple[str, bool]:
@@ -151,13 +150,9 @@ def job_form_check(request: AuthenticatedRequest, kind: str) -> HttpResponse:
     if form.is_valid():
         resolved = services.job_request_resolve(form.request())
         form.add_findings(resolved.findings)
-    wrong = [
-        (name, form.fields[name].label if name in form.fields else "", list(errors))
-        for name, errors in form.errors.items()
-    ]
     context: dict[str, Any] = {
         "form": form,
-        "wrong": wrong,
+        "wrong": form.labelled_errors,
         "unfilled": has_only_required_errors(form),
         "values": form.cleaned_data,
         "spec": resolved.spec,

@@ -27,7 +27,13 @@ from controlplane.domain.catalog import CatalogEntry, Modality
 from controlplane.domain.catalog.entries import CatalogFacet, SizeClass
 from controlplane.domain.common.accelerators import ChipKind
 from controlplane.domain.common.permissions import Scope
-from controlplane.web.rest import ObjectReference, QuerySerializer, StrictView
+from controlplane.web.rest import (
+    EnumField,
+    ObjectReference,
+    QuerySerializer,
+    StrictView,
+    TextListField,
+)
 from controlplane.web.type_schemas import ScalarMapField
 
 CHIP_KINDS = [(kind.value, kind.value) for kind in ChipKind]
@@ -81,12 +87,8 @@ class CatalogCellSerializer(serializers.Serializer[Any]):
     versions = serializers.CharField(
         help_text="Engine versions that the evidence names (PEP 440); empty if it names none."
     )
-    methods = serializers.ListField(
-        child=serializers.CharField(), help_text="Training methods or quantization schemes."
-    )
-    evidence = serializers.ListField(
-        child=serializers.CharField(), help_text="Keys of the sources."
-    )
+    methods = TextListField(help_text="Training methods or quantization schemes.")
+    evidence = TextListField(help_text="Keys of the sources.")
     caveat = serializers.ChoiceField(
         choices=CatalogCell.CAVEATS, allow_null=True, help_text="Limitation of the claim."
     )
@@ -98,16 +100,14 @@ class CatalogEntrySerializer(serializers.Serializer[Any]):
     key = serializers.CharField()
     title = serializers.CharField()
     family = serializers.CharField()
-    modality = serializers.ChoiceField(choices=[(one.value, one.value) for one in Modality])
-    tasks = serializers.ListField(child=serializers.CharField())
+    modality = EnumField(Modality)
+    tasks = TextListField()
     architecture = serializers.CharField()
     dtype = serializers.CharField()
     confidence = serializers.DictField(
         child=serializers.CharField(), help_text="Confidence by group of facts."
     )
-    evidence = serializers.ListField(
-        child=serializers.CharField(), help_text="Keys of the sources."
-    )
+    evidence = TextListField(help_text="Keys of the sources.")
     parameters = serializers.IntegerField(allow_null=True, help_text=_UNKNOWN)
     active_parameters = serializers.IntegerField(
         allow_null=True, help_text="Parameters that are active per token in a mixture of experts."
@@ -134,7 +134,7 @@ class CatalogEntrySerializer(serializers.Serializer[Any]):
     licence = serializers.CharField()
     hf_repo = serializers.CharField()
     modelscope_id = serializers.CharField()
-    prequantized = serializers.ListField(child=serializers.CharField())
+    prequantized = TextListField()
     notes = serializers.CharField()
     cells = CatalogCellSerializer(many=True)
 
@@ -149,8 +149,8 @@ class CatalogClaimSerializer(serializers.Serializer[CatalogSupportClaim]):
     title = serializers.CharField()
     status = serializers.ChoiceField(choices=CatalogCell.STATUSES)
     versions = serializers.CharField()
-    methods = serializers.ListField(child=serializers.CharField())
-    evidence = serializers.ListField(child=serializers.CharField())
+    methods = TextListField()
+    evidence = TextListField()
     caveat = serializers.ChoiceField(choices=CatalogCell.CAVEATS, allow_null=True)
     installed = serializers.BooleanField(help_text="Whether a plug-in for the engine is installed.")
     renders = serializers.CharField(help_text="Engine versions that the plug-in supports.")

@@ -55,8 +55,6 @@ register_reference_naming(
     ),
 )
 
-_SPLITS = [(split.value, split.value) for split in Split]
-
 
 class ArtifactFileSerializer(serializers.Serializer[Any]):
     path = serializers.CharField()
@@ -84,7 +82,7 @@ class TextLengthsSerializer(serializers.Serializer[Any]):
 
 
 class RowWarningSerializer(serializers.Serializer[Any]):
-    kind = serializers.ChoiceField(choices=[(kind.value, kind.value) for kind in WarningKind])
+    kind = rest.EnumField(WarningKind)
     total = serializers.IntegerField()
     rows = serializers.ListField(
         child=serializers.IntegerField(),
@@ -93,13 +91,13 @@ class RowWarningSerializer(serializers.Serializer[Any]):
 
 
 class DatasetStatisticsSerializer(serializers.Serializer[Any]):
-    format = serializers.ChoiceField(choices=[(each.value, each.value) for each in FileFormat])
-    schema = serializers.ChoiceField(choices=[(each.value, each.value) for each in Schema])
+    format = rest.EnumField(FileFormat)
+    schema = rest.EnumField(Schema)
     rows_by_split = serializers.DictField(child=serializers.IntegerField())
     duplicates = serializers.IntegerField(
         help_text="Rows that are equal to an earlier row; they are kept."
     )
-    ignored_columns = serializers.ListField(child=serializers.CharField())
+    ignored_columns = rest.TextListField()
     roles = serializers.DictField(child=serializers.IntegerField())
     prompt_characters = TextLengthsSerializer()
     answer_characters = TextLengthsSerializer()
@@ -118,13 +116,13 @@ class DatasetStatisticsSerializer(serializers.Serializer[Any]):
 
 
 class ChatMessageSerializer(serializers.Serializer[Any]):
-    role = serializers.ChoiceField(choices=[(role.value, role.value) for role in MessageRole])
+    role = rest.EnumField(MessageRole)
     content = serializers.CharField()
 
 
 class PreviewRowSerializer(serializers.Serializer[Any]):
     row = serializers.IntegerField()
-    split = serializers.ChoiceField(choices=_SPLITS)
+    split = rest.EnumField(Split)
     messages = ChatMessageSerializer(many=True)
     rejected = serializers.CharField(
         required=False, default="", help_text="Rejected answer of a preference row; else empty."
@@ -492,4 +490,4 @@ class EvaluationFilters(rest.ListFilters):
 
 
 class RowsQuery(rest.QuerySerializer):
-    split = serializers.ChoiceField(choices=_SPLITS, default=Split.TRAIN.value)
+    split = rest.EnumField(Split, default=Split.TRAIN.value)

@@ -50,9 +50,7 @@ class TeamStorageSerializer(serializers.Serializer[Any]):
     limit = serializers.IntegerField(
         source="use.limit", allow_null=True, help_text="Limit in bytes; null: no limit."
     )
-    level = serializers.ChoiceField(
-        source="use.level", choices=[(level.value, level.value) for level in StorageQuotaLevel]
-    )
+    level = rest.EnumField(StorageQuotaLevel, source="use.level")
     deleted = serializers.IntegerField(
         help_text="Bytes of deleted objects that can be restored; included in `used`."
     )

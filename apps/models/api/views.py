@@ -236,7 +236,7 @@ class ModelVersionViewSet(rest.CollectionViewSet[ModelVersion]):
         request=GateOverrideReasonSerializer,
     )
     def accept(self, request: Request, uid: str) -> Response:
-        return self._override_gate(request, model_versions.model_version_accept)
+        return self._override_gate(model_versions.model_version_accept)
 
     @post_action(
         "Reject a quantized version",
@@ -244,14 +244,19 @@ class ModelVersionViewSet(rest.CollectionViewSet[ModelVersion]):
         request=GateOverrideReasonSerializer,
     )
     def reject(self, request: Request, uid: str) -> Response:
-        return self._override_gate(request, model_versions.model_version_reject)
+        return self._override_gate(model_versions.model_version_reject)
 
-    def _override_gate(self, request: Request, decide: Callable[..., ModelVersion]) -> Response:
-        version = self.get_object()
-        accounts.require_permission(request.user, Permission.CONTRIBUTE, team=version.line.team)
+    def _override_gate(self, decide: Callable[..., object]) -> Response:
+        version = self._changeable_version()
         given = self.validated_body(GateOverrideReasonSerializer)
-        decide(version=version, actor=acting_user(request), **given)
+        decide(version=version, actor=acting_user(self.request), **given)
         return Response(self.get_serializer(self.get_object()).data)
+
+    def _changeable_version(self) -> ModelVersion:
+        version = self.get_object()
+        team = version.line.team
+        accounts.require_permission(self.request.user, Permission.CONTRIBUTE, team=team)
+        return version
 
     @post_action(
         "Register a folder on the server as a model version",
@@ -301,11 +306,8 @@ class ModelVersionViewSet(rest.CollectionViewSet[ModelVersion]):
         responses=serializers.ModelVersionDetailSerializer,
     )
     def cancel(self, request: Request, uid: str) -> Response:
-        version = self.get_object()
-        accounts.require_permission(request.user, Permission.CONTRIBUTE, team=version.line.team)
-        hub_imports.hub_import_cancel(
-            version=version, actor=acting_user(request), at=timezone.now()
-        )
+        version, actor = self._changeable_version(), acting_user(request)
+        hub_imports.hub_import_cancel(version=version, actor=actor, at=timezone.now())
         return Response(self.get_serializer(version).data)
 
     @extend_schema(
@@ -318,11 +320,8 @@ class ModelVersionViewSet(rest.CollectionViewSet[ModelVersion]):
 
     @post_action("Retry a failed import", responses=serializers.ModelVersionDetailSerializer)
     def retry(self, request: Request, uid: str) -> Response:
-        version = self.get_object()
-        accounts.require_permission(request.user, Permission.CONTRIBUTE, team=version.line.team)
-        model_versions.model_version_retry(
-            version=version, actor=acting_user(request), at=timezone.now()
-        )
+        version, actor = self._changeable_version(), acting_user(request)
+        model_versions.model_version_retry(version=version, actor=actor, at=timezone.now())
         return Response(self.get_serializer(version).data)
 
 

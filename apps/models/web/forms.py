@@ -22,11 +22,10 @@ from apps.models.selectors import sizing
 from apps.models.selectors.catalog import catalog_snapshot
 from controlplane.domain.catalog import Modality
 from controlplane.domain.common.resources import GIB
+from controlplane.domain.common.spec_fields import FieldKind, SpecField
 from controlplane.domain.datasets.schemas import ColumnMapping
 from controlplane.domain.registry.versions import ModelState
-from controlplane.domain.sizing import WEIGHT_SCHEMES
 from controlplane.domain.specs.sizing import SIZING, STORED
-from controlplane.domain.specs.training import METHODS
 from controlplane.domain.storage.team_storage import RetentionRules
 from controlplane.ports import adapter_registry as ports
 from controlplane.web.forms import StyledForm
@@ -165,12 +164,57 @@ _SIZED_MODALITIES = frozenset({Modality.LLM, Modality.VLM})
 _MAX_VERSIONS = 50
 
 
-class _CountField(forms.IntegerField):
-    """A whole number that the calculator has a default for and validates."""
+#: The inputs of the calculator and of its parallel plan, by name.
+_SIZING_INPUTS: Mapping[str, SpecField] = {
+    field.name: field for field in (*(part for group in SIZING for part in group.fields), *SIZING)
+}
+#: Labels of inputs that are called otherwise than in the table.
+_SIZING_LABELS: Mapping[str, Any] = {
+    "batch": _("Batch size per card"),
+    "kv_precision": _("KV cache precision"),
+}
+#: Inputs that contain their defaults; the others show them as placeholders.
+_FILLED_INPUTS = ("task", "context", "concurrency", "batch", "adapters")
+#: Labels of choices; others are shown as they are.
+_SIZING_CHOICES: Mapping[str, Any] = {
+    "serve": _("serving"),
+    "train": _("training"),
+    STORED: _("precision of the stored weights"),
+    "auto": _("automatic"),
+    "on": _("yes"),
+    "off": _("no"),
+}
+_SIZING_HELP: Mapping[str, Any] = {
+    "context": _(
+        "Maximum length in tokens: of prompt and answer when serving, of an example when training."
+    ),
+    "adapters": _(
+        "LoRA adapters that are served beside the model, of the rank below: 0 to 16. Default: 0."
+    ),
+    "cards": _("Number of cards. Empty: the fewest that fit."),
+}
 
-    def __init__(self, label: Any, **options: Any) -> None:
-        widget = forms.NumberInput(attrs={"inputmode": "numeric"})
-        super().__init__(label=label, required=False, widget=widget, **options)
+
+def _sizing_field(name: str) -> forms.Field:
+    """An input of the calculator; an empty one has the default."""
+    spec_field = _SIZING_INPUTS[name]
+    shared = {
+        "label": _SIZING_LABELS.get(name) or _(spec_field.label),
+        "help_text": _SIZING_HELP.get(name, ""),
+        "initial": spec_field.default if name in _FILLED_INPUTS else None,
+        "required": False,
+    }
+    if spec_field.kind is FieldKind.CHOICE:
+        radios = forms.RadioSelect(attrs={"class": "form-check-input"})
+        return forms.ChoiceField(
+            choices=[(each, _SIZING_CHOICES.get(each, each)) for each in spec_field.choices],
+            widget=radios if name == "task" else forms.Select(),
+            **shared,
+        )
+    field = forms.IntegerField(widget=forms.NumberInput(attrs={"inputmode": "numeric"}), **shared)
+    if spec_field.default is not None:
+        field.widget.attrs["placeholder"] = spec_field.default
+    return field
 
 
 class SizingForm(StyledForm):
@@ -192,75 +236,15 @@ class SizingForm(StyledForm):
     )
     _parallel: ClassVar[tuple[str, ...]] = ("tensor", "pipeline", "zero_stage", "expert")
 
-    task = forms.ChoiceField(
-        label=_("Task"),
-        choices=[("serve", _("serving")), ("train", _("training"))],
-        widget=forms.RadioSelect(attrs={"class": "form-check-input"}),
-        initial="serve",
-        required=False,
-    )
     model = forms.ChoiceField(label=_("Model"))
     chip = forms.ChoiceField(label=_("Chip"), required=False)
     engine = forms.ChoiceField(label=_("Engine"), required=False)
-    context = _CountField(
-        _("Context"),
-        initial=4096,
-        help_text=_(
-            "Maximum length in tokens: of prompt and answer when serving, of an example "
-            "when training."
-        ),
-    )
-    concurrency = _CountField(_("Concurrent requests"), initial=16)
-    batch = _CountField(_("Batch size per card"), initial=1)
-    method = forms.ChoiceField(
-        label=_("Method"),
-        choices=[(method, method) for method in METHODS],
-        required=False,
-    )
-    scheme = forms.ChoiceField(
-        label=_("Weights"),
-        choices=[
-            (STORED, _("precision of the stored weights")),
-            *((name, name) for name in sorted(WEIGHT_SCHEMES)),
-        ],
-        required=False,
-    )
-    kv_precision = forms.ChoiceField(
-        label=_("KV cache precision"),
-        choices=[("auto", _("automatic")), ("fp8", "fp8")],
-        required=False,
-    )
-    precision = forms.ChoiceField(
-        label=_("Precision"),
-        choices=[(name, name) for name in ("bfloat16", "float16", "float32")],
-        required=False,
-    )
-    adapters = _CountField(
-        _("LoRA adapters"),
-        initial=0,
-        help_text=_(
-            "LoRA adapters that are served beside the model, of the rank below: 0 to 16. Default: 0."
-        ),
-    )
-    rank = _CountField(_("LoRA rank"))
-    recompute = forms.ChoiceField(
-        label=_("Recompute activations"),
-        choices=[("on", _("yes")), ("off", _("no"))],
-        required=False,
-    )
-    gradient_accumulation = _CountField(_("Gradient accumulation"))
-    cards = _CountField(_("Cards"), help_text=_("Number of cards. Empty: the fewest that fit."))
-    tensor = _CountField(_("Tensor parallel"))
-    pipeline = _CountField(_("Pipeline parallel"))
-    zero_stage = _CountField(_("ZeRO stage"))
-    expert = _CountField(_("Expert parallel"))
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for requested in SIZING:
-            # Empty fields have this value.
-            if requested.name in self.fields and isinstance(requested.default, int):
-                self.fields[requested.name].widget.attrs["placeholder"] = requested.default
+        for name in ("task", "context", "concurrency", "batch", "method", *self.more):
+            self.fields[name] = _sizing_field(name)
+            self.dress(self.fields[name])
         self._set_choices("model", [("", gettext("Select a model")), *_model_choices(user)])
         chips = [known.chip for known in fleet.fleet_chips()]
         self._set_choices("chip", [(chip.name, chip.label) for chip in chips])

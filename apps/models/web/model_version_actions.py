@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -25,6 +26,7 @@ from apps.models.models import Artifact, ModelVersion
 from apps.models.selectors import ArtifactFileMissing, artifact_file
 from apps.models.selectors.model_versions import hub_endpoint, hub_endpoints
 from apps.models.services import hub_imports, model_versions
+from apps.models.services.hub_imports import HubLookup
 from apps.models.services.model_versions import GateOverrideRefused
 from apps.models.web.forms import FolderImportForm
 from controlplane.domain.common.permissions import Permission
@@ -35,7 +37,8 @@ from controlplane.domain.storage.team_storage import StorageQuotaExceeded
 from controlplane.ports.artifacts import BlobMissing
 from controlplane.ports.model_hubs import HubUnreachable
 from controlplane.web.downloads import file_download
-from controlplane.web.pages import PageTab, row_action_view
+from controlplane.web.forms import submitted_data
+from controlplane.web.pages import PageTab, render_form, row_action_view, save_form
 
 
 @login_required
@@ -72,27 +75,20 @@ def model_hub_import_cancel(request: AuthenticatedRequest, version: ModelVersion
 
 @login_required
 def folder_import_page(request: AuthenticatedRequest) -> HttpResponse:
-    bound = request.method == "POST"
-    form = FolderImportForm(request.POST if bound else None, user=request.user)
-    if bound and form.is_valid():
+    form = FolderImportForm(submitted_data(request), user=request.user)
+
+    def save() -> ModelVersion:
         team = form.cleaned_data["team"]
         accounts.require_permission(request.user, Permission.CONTRIBUTE, team=team)
-        try:
-            version = model_versions.model_version_import(
-                actor=request.user,
-                team=team,
-                name=form.line_name(),
-                path=form.cleaned_data["path"],
-            )
-        except ModelRefused as refusal:
-            form.add_error("path", str(refusal))
-        except StorageQuotaExceeded as full:
-            form.add_error(None, str(full))
-        else:
-            messages.success(request, _("%(version)s is being imported.") % {"version": version})
-            return redirect("model-version", uid=version.uid)
-    context = {"form": form, "roots": settings.NINEFOLD_MODEL_ROOTS, "tabs": import_tabs("folder")}
-    return render(request, "registry/model_import.html", context, status=422 if bound else 200)
+        return model_versions.model_version_import(
+            actor=request.user, team=team, name=form.line_name(), path=form.cleaned_data["path"]
+        )
+
+    if version := save_form(form, save, refusals={ModelRefused: "path", StorageQuotaExceeded: ""}):
+        messages.success(request, _("%(version)s is being imported.") % {"version": version})
+        return redirect("model-version", uid=version.uid)
+    context = {"roots": settings.NINEFOLD_MODEL_ROOTS, "tabs": import_tabs("folder")}
+    return render_form(request, "registry/model_import.html", form, **context)
 
 
 def artifact_file_response(artifact: Artifact, path: str, *, prefix: str) -> HttpResponseBase:
@@ -165,32 +161,37 @@ def import_tabs(current: str) -> list[PageTab]:
     ]
 
 
+#: With the field to which they belong.
+_HUB_REFUSALS: Mapping[type[Exception], str] = {
+    HubImportRefused: "repository",
+    HubUnreachable: "repository",
+    EgressRefused: "repository",
+    StorageQuotaExceeded: "",
+}
+
+
 @login_required
 def hub_import_page(request: AuthenticatedRequest) -> HttpResponse:
     """The button ``look`` previews the import; the other one requests it."""
-    bound = request.method == "POST"
     chosen = {name: request.GET[name] for name in HubForm.base_fields if name in request.GET}
-    form = HubForm(request.POST if bound else None, user=request.user, initial=chosen)
-    found = None
-    if bound and form.is_valid():
+    form = HubForm(submitted_data(request), user=request.user, initial=chosen)
+
+    def save() -> HubLookup | ModelVersion:
         team = form.cleaned_data["team"]
         accounts.require_permission(request.user, Permission.CONTRIBUTE, team=team)
-        try:
-            lookup = hub_imports.hub_lookup(**form.repository_request())
-            if "look" in request.POST:
-                found = lookup
-            else:
-                version = hub_imports.hub_import_request(
-                    actor=request.user, team=team, name=form.line_name(), lookup=lookup
-                )
-                messages.success(request, _("%(version)s is being fetched.") % {"version": version})
-                return redirect("model-version", uid=version.uid)
-        except (HubImportRefused, HubUnreachable, EgressRefused) as refusal:
-            form.add_error("repository", str(refusal))
-        except StorageQuotaExceeded as full:
-            form.add_error(None, str(full))
+        lookup = hub_imports.hub_lookup(**form.repository_request())
+        if "look" in request.POST:
+            return lookup
+        return hub_imports.hub_import_request(
+            actor=request.user, team=team, name=form.line_name(), lookup=lookup
+        )
+
+    found = save_form(form, save, refusals=_HUB_REFUSALS)
+    if isinstance(found, ModelVersion):
+        messages.success(request, _("%(version)s is being fetched.") % {"version": found})
+        return redirect("model-version", uid=found.uid)
     context = {"form": form, "found": found, "tabs": import_tabs("hub")}
-    status = 422 if bound and found is None else 200
+    status = 422 if form.is_bound and found is None else 200
     return render(request, "registry/model_fetch.html", context, status=status)
 
 

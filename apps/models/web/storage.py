@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -39,7 +40,8 @@ from controlplane.domain.storage.team_storage import (
     RetentionRuleCode,
     StorageKind,
 )
-from controlplane.web.pages import PageTab, keyset_page, run_action
+from controlplane.web.forms import submitted_data
+from controlplane.web.pages import PageTab, keyset_page, render_form, run_action
 
 #: Removals of a plan that a page shows; its total counts all.
 MAX_SHOWN = 50
@@ -151,19 +153,12 @@ def storage_quota_page(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     accounts.require_permission(request.user, Permission.MANAGE_TEAM, team=None)
     use = selectors.storage_usage_of_team(team)
     initial = {"limit": None if use.limit is None else round(use.limit / GIB, 3)}
-    form = StorageQuotaForm(request.POST or None, initial=initial)
-    if request.method == "POST" and form.is_valid():
-        return run_action(
-            request,
-            lambda: services.storage_quota_set(
-                team=team, limit=form.limit_bytes(), actor=request.user
-            ),
-            back=reverse("storage"),
-            done=_("The storage quota of %(team)s was changed.") % {"team": team},
-        )
-    context = {"form": form, "team": team, "use": use}
-    status = 422 if form.is_bound and form.errors else 200
-    return render(request, "registry/storage_quota.html", context, status=status)
+    form = StorageQuotaForm(submitted_data(request), initial=initial)
+    if form.is_bound and form.is_valid():
+        services.storage_quota_set(team=team, limit=form.limit_bytes(), actor=request.user)
+        messages.success(request, _("The storage quota of %(team)s was changed.") % {"team": team})
+        return redirect("storage")
+    return render_form(request, "registry/storage_quota.html", form, team=team, use=use)
 
 
 @login_required
@@ -180,12 +175,9 @@ def retention_rules_page(request: AuthenticatedRequest, uid: str) -> HttpRespons
     form = RetentionRulesForm(request.POST or None, initial=asdict(now))
     valid = form.is_bound and form.is_valid()
     if valid and "check" not in request.GET:
-        return run_action(
-            request,
-            lambda: services.retention_rules_set(team=team, rules=form.rules(), actor=request.user),
-            back=reverse("storage") + "?tab=retention",
-            done=_("The retention rules were changed."),
-        )
+        services.retention_rules_set(team=team, rules=form.rules(), actor=request.user)
+        messages.success(request, _("The retention rules were changed."))
+        return redirect(reverse("storage") + "?tab=retention")
     wanted = form.rules() if valid else now
     # The preview shows the rules as enabled, even if they are not yet.
     wanted = replace(wanted, enabled=True)
@@ -198,8 +190,7 @@ def retention_rules_page(request: AuthenticatedRequest, uid: str) -> HttpRespons
     }
     if "check" in request.GET:
         return render(request, "registry/storage_rules.html#consequence", context)
-    status = 422 if form.is_bound else 200
-    return render(request, "registry/storage_rules.html", context, status=status)
+    return render_form(request, "registry/storage_rules.html", **context)
 
 
 @login_required

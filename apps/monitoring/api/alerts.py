@@ -98,7 +98,7 @@ class AlertGroupDetailSerializer(AlertGroupSerializer):
 
 
 class AlertFilters(rest.ListFilters):
-    severity = serializers.ChoiceField(choices=[*AlertSeverity], required=False)
+    severity = rest.EnumField(AlertSeverity, required=False)
     rule = serializers.CharField(max_length=60, required=False, help_text="Name of the object.")
     firing = serializers.BooleanField(
         required=False, help_text="Return only firing groups, or only resolved ones."
@@ -112,7 +112,7 @@ class AlertFilters(rest.ListFilters):
 
 
 class AlertSilenceSerializer(serializers.ModelSerializer[AlertSilence]):
-    matchers = serializers.ListField(child=serializers.CharField())
+    matchers = rest.TextListField()
 
     class Meta:
         model = AlertSilence
@@ -144,7 +144,7 @@ class AlertSilenceChangeSerializer(rest.StrictSerializer[Any]):
 
 
 class AlertReceiverSerializer(serializers.ModelSerializer[AlertReceiver]):
-    addresses = serializers.ListField(child=serializers.CharField())
+    addresses = rest.TextListField()
 
     class Meta:
         model = AlertReceiver
@@ -164,7 +164,7 @@ class AlertReceiverSerializer(serializers.ModelSerializer[AlertReceiver]):
 
 class AlertReceiverCreateSerializer(rest.StrictSerializer[Any]):
     name = serializers.CharField(max_length=80)
-    kind = serializers.ChoiceField(choices=[*ReceiverKind])
+    kind = rest.EnumField(ReceiverKind)
     url = serializers.CharField(max_length=2000, required=False, help_text="Write-only.")
     secret = serializers.CharField(max_length=200, required=False, help_text="Write-only.")
     addresses = serializers.ListField(
@@ -182,7 +182,7 @@ class AlertReceiverChangeSerializer(rest.StrictSerializer[Any]):
 
 class AlertDeliverySerializer(serializers.ModelSerializer[AlertDelivery]):
     receiver = rest.ObjectReference()
-    state = serializers.ChoiceField(choices=[*DeliveryState])
+    state = rest.EnumField(DeliveryState)
 
     class Meta:
         model = AlertDelivery
@@ -190,7 +190,7 @@ class AlertDeliverySerializer(serializers.ModelSerializer[AlertDelivery]):
 
 
 class AlertRouteSerializer(serializers.ModelSerializer[AlertRoute]):
-    matchers = serializers.ListField(child=serializers.CharField())
+    matchers = rest.TextListField()
     receivers = rest.ObjectReference(many=True)
 
     class Meta:
@@ -200,7 +200,7 @@ class AlertRouteSerializer(serializers.ModelSerializer[AlertRoute]):
 
 class AlertRouteWriteSerializer(rest.StrictSerializer[Any]):
     name = serializers.CharField(max_length=80)
-    severity = serializers.ChoiceField(choices=[*AlertSeverity])
+    severity = rest.EnumField(AlertSeverity)
     matchers = matchers_field(required=False, default=list, help_text=MATCHERS)
     receivers = rest.VisibleUidField(
         visible=selectors.receivers_visible, many=True, help_text="Uids of receivers; at least one."

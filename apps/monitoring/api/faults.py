@@ -92,7 +92,7 @@ class FaultSerializer(serializers.ModelSerializer[Fault]):
 
 class FaultFilters(rest.ListFilters):
     level = serializers.ChoiceField(choices=LEVELS, required=False)
-    origin = serializers.ChoiceField(choices=[*SignalOrigin], required=False)
+    origin = rest.EnumField(SignalOrigin, required=False)
     code = serializers.CharField(required=False, max_length=120)
     cluster = serializers.CharField(required=False, max_length=40, help_text="Name of the object.")
     node = node_uid_field(required=False, help_text="Uid of the object.")
@@ -141,7 +141,7 @@ class IsolationSerializer(serializers.ModelSerializer[Isolation]):
     cluster = serializers.CharField(source="node.cluster.name")
     node = rest.ObjectReference()
     card = rest.ObjectReference(allow_null=True, help_text="Card; null: the whole node.")
-    state = serializers.ChoiceField(choices=[*IsolationState])
+    state = rest.EnumField(IsolationState)
     fault = serializers.CharField(source="fault.uid", allow_null=True, default=None)
     evidence = DeclaredField(
         declared=lambda: BurnInEvidence,
@@ -174,7 +174,7 @@ class IsolationSerializer(serializers.ModelSerializer[Isolation]):
 
 
 class IsolationFilters(rest.ListFilters):
-    state = serializers.ChoiceField(choices=[*IsolationState], required=False)
+    state = rest.EnumField(IsolationState, required=False)
     cluster = serializers.CharField(required=False, max_length=40, help_text="Name of the object.")
     node = node_uid_field(required=False, help_text="Uid of the object.")
     standing = serializers.BooleanField(

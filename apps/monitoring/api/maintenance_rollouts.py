@@ -27,6 +27,7 @@ from controlplane.domain.health.maintenance_rollouts import RolloutEvent
 from controlplane.web.rest import (
     ObjectReference,
     StrictSerializer,
+    TextListField,
     VisibleUidField,
     supports_dry_run,
 )
@@ -45,7 +46,7 @@ class MaintenanceRolloutSerializer(serializers.ModelSerializer[Rollout]):
     labels = serializers.DictField(
         child=serializers.CharField(), help_text="Node labels that selected the nodes."
     )
-    argv = serializers.ListField(child=serializers.CharField())
+    argv = TextListField()
     created_by = serializers.CharField(source="created_by.username")
     nodes = MaintenanceRolloutNodeSerializer(
         many=True, help_text="Nodes in the order of execution."

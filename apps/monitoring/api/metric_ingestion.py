@@ -59,9 +59,8 @@ class MetricSourceSerializer(serializers.ModelSerializer[Source]):
         declared=metric_source_option_models, help_text="Options without secrets."
     )
     has_token = serializers.SerializerMethodField()
-    refusals = serializers.ListField(
-        child=serializers.CharField(),
-        help_text="Samples of the last scrape that were rejected, with reasons.",
+    refusals = rest.TextListField(
+        help_text="Samples of the last scrape that were rejected, with reasons."
     )
     unreachable = serializers.DictField(
         child=serializers.CharField(), help_text="Unreachable targets with reasons."
@@ -122,11 +121,9 @@ class MetricSourceCreateSerializer(MetricSourceChangeSerializer):
 
 class MetricSourceTrialSerializer(serializers.Serializer[MetricSourceTestResult]):
     cards = serializers.IntegerField(help_text="Number of cards with metrics.")
-    nodes = serializers.ListField(child=serializers.CharField())
-    strangers = serializers.ListField(
-        child=serializers.CharField(), help_text="Names of unknown nodes."
-    )
-    refusals = serializers.ListField(child=serializers.CharField())
+    nodes = rest.TextListField()
+    strangers = rest.TextListField(help_text="Names of unknown nodes.")
+    refusals = rest.TextListField()
     unreachable = serializers.DictField(child=serializers.CharField())
 
 

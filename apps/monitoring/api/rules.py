@@ -37,9 +37,9 @@ from controlplane.web import rest
 class AlertRuleChangeSerializer(rest.StrictSerializer[Any]):
     title = serializers.CharField(max_length=120, required=False)
     measure = serializers.ChoiceField(choices=[*MEASURES], required=False)
-    op = serializers.ChoiceField(choices=[one.value for one in Comparison], required=False)
+    op = rest.EnumField(Comparison, required=False)
     threshold = serializers.FloatField(required=False)
-    severity = serializers.ChoiceField(choices=[*AlertSeverity], required=False)
+    severity = rest.EnumField(AlertSeverity, required=False)
     where = matchers_field(required=False, help_text=MATCHERS)
     lasts = serializers.IntegerField(required=False, min_value=0, help_text="Duration in seconds.")
     keeps = serializers.IntegerField(required=False, min_value=0, help_text="Duration in seconds.")
@@ -59,9 +59,9 @@ class AlertRuleCreateSerializer(AlertRuleChangeSerializer):
     name = serializers.CharField(max_length=60)
     title = serializers.CharField(max_length=120)
     measure = serializers.ChoiceField(choices=[*MEASURES])
-    op = serializers.ChoiceField(choices=[one.value for one in Comparison])
+    op = rest.EnumField(Comparison)
     threshold = serializers.FloatField()
-    severity = serializers.ChoiceField(choices=[*AlertSeverity])
+    severity = rest.EnumField(AlertSeverity)
 
 
 class AlertRuleDocumentSerializer(AlertRuleCreateSerializer):

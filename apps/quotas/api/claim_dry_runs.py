@@ -23,12 +23,12 @@ from controlplane.domain.scheduling.what_if import DryRunOutcome
 from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import (
     LARGEST_INTEGER,
+    EnumField,
     StrictSerializer,
     StrictView,
     VisibleUidField,
 )
 
-_OUTCOMES = [(outcome.value, outcome.value) for outcome in DryRunOutcome]
 _MOST_CARDS = 100_000
 
 
@@ -114,8 +114,8 @@ class DryRunEvictionSerializer(serializers.Serializer[Any]):
 
 
 class ClaimDryRunSerializer(serializers.Serializer[Any]):
-    outcome = serializers.ChoiceField(
-        choices=_OUTCOMES,
+    outcome = EnumField(
+        DryRunOutcome,
         help_text="starts: placed immediately; reclaims: other claims would be evicted; waits: "
         "stays pending.",
     )

@@ -262,7 +262,7 @@ class ClaimSerializer(serializers.ModelSerializer[Claim]):
     team = rest.ObjectReference()
     queue = rest.ObjectReference()
     shape = RoleShapeSerializer(many=True)
-    chips = serializers.ListField(child=serializers.CharField())
+    chips = rest.TextListField()
     placement = ReplicaPlacementSerializer(many=True)
     explanation = ReasonSerializerField(help_text="Pending reason or placement.")
     explanation_numbers = ScalarMapField()

@@ -28,8 +28,10 @@ from controlplane.domain.scheduling.defragmentation_runs import (
 from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.rest import (
     CollectionViewSet,
+    EnumField,
     ListFilters,
     StrictSerializer,
+    TextListField,
     VisibleUidField,
 )
 
@@ -45,7 +47,7 @@ def _readable_pending_claims(user: Any) -> QuerySet[Claim]:
 
 
 class DefragmentationRequestSerializer(StrictSerializer[Any]):
-    purpose = serializers.ChoiceField(choices=[purpose.value for purpose in DefragmentationPurpose])
+    purpose = EnumField(DefragmentationPurpose)
     nodes = serializers.IntegerField(
         min_value=1, max_value=MAX_NODES, default=1, help_text="Number of empty nodes to free."
     )
@@ -86,8 +88,8 @@ class DefragmentationMoveSerializer(serializers.Serializer[Any]):
     work = serializers.CharField(allow_null=True, help_text="Null if it is not visible to you.")
     cards = serializers.IntegerField()
     chip = serializers.CharField()
-    from_nodes = serializers.ListField(child=serializers.CharField(), help_text="Uids of nodes.")
-    to_nodes = serializers.ListField(child=serializers.CharField(), help_text="Uids of nodes.")
+    from_nodes = TextListField(help_text="Uids of nodes.")
+    to_nodes = TextListField(help_text="Uids of nodes.")
     lost_seconds = serializers.FloatField(help_text="Seconds of progress that are lost.")
     cost = serializers.FloatField(help_text="Cost in card-seconds, including the restart.")
 

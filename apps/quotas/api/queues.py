@@ -56,13 +56,14 @@ from controlplane.web.reasons import ReasonSerializerField
 from controlplane.web.references import ReferenceNaming, reason_error, register_reference_naming
 from controlplane.web.rest import (
     CollectionViewSet,
+    EnumField,
     ObjectReference,
     QuerySerializer,
     StrictSerializer,
+    TextListField,
     VisibleUidField,
 )
 
-_KINDS = [(kind.value, kind.value) for kind in DifferenceKind]
 _EMPTY_CHIP = "Empty: all chips together."
 
 
@@ -232,7 +233,7 @@ class QueueFindingSerializer(serializers.Serializer[Any]):
 
 
 class QueueDifferenceSerializer(serializers.Serializer[Any]):
-    kind = serializers.ChoiceField(choices=_KINDS)
+    kind = EnumField(DifferenceKind)
     uid = serializers.CharField(help_text="Uid of the queue; new:<name> for a new queue.")
     queue = serializers.CharField()
     field = serializers.CharField(
@@ -255,9 +256,7 @@ class QueueGainSerializer(serializers.Serializer[Any]):
     cards_now = serializers.IntegerField(
         help_text="Additional cards that pending claims of the queue would get now."
     )
-    starting = serializers.ListField(
-        child=serializers.CharField(), help_text="Uids of additional claims that would start."
-    )
+    starting = TextListField(help_text="Uids of additional claims that would start.")
 
 
 class QueueChangeEvictionSerializer(serializers.Serializer[Any]):

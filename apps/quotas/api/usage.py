@@ -35,7 +35,6 @@ from controlplane.domain.quotas.card_hours import Cost, DayRange, card_hours, mo
 from controlplane.ports import adapter_registry
 from controlplane.web import downloads, rest
 
-GROUPINGS = [(one.value, one.value) for one in UsageReportGrouping]
 _EXACT = "Cards × microseconds: exact, and sums of it are."
 
 
@@ -162,7 +161,7 @@ class UsageMonthsQuery(rest.QuerySerializer):
     last = serializers.DateField(
         required=False, help_text="Last day. Default: the last day of the month of `first`."
     )
-    by = serializers.ChoiceField(choices=GROUPINGS, default=UsageReportGrouping.TEAM.value)
+    by = rest.EnumField(UsageReportGrouping, default=UsageReportGrouping.TEAM.value)
 
 
 class CostSerializer(serializers.Serializer[Cost]):
@@ -171,9 +170,7 @@ class CostSerializer(serializers.Serializer[Cost]):
         decimal_places=2,
         help_text="Cost of usage with a rate; 0 if there is none.",
     )
-    unrated = serializers.ListField(
-        child=serializers.CharField(), help_text="Used chips without a rate."
-    )
+    unrated = rest.TextListField(help_text="Used chips without a rate.")
 
 
 class UsageMonthSerializer(_CardHoursSerializer):

@@ -57,7 +57,7 @@ from controlplane.domain.scheduling.what_if import (
     WhatIfState,
 )
 from controlplane.web.forms import StyledForm
-from controlplane.web.pages import render_page
+from controlplane.web.pages import render_form, render_page, save_form
 
 
 class WhatIfForm(StyledForm):
@@ -300,16 +300,14 @@ def _what_if_form_response(
     context: Mapping[str, Any],
 ) -> HttpResponse:
     """Create the what-if of a valid form and redirect to its result; otherwise render the form."""
-    if form.is_bound and form.is_valid():
+
+    def save() -> WhatIf:
         question = WhatIfRequest(changes=form.changes(), queue=form.selected_queue(), claim=claim)
-        try:
-            created = what_if_create(question=question, actor=request.user)
-        except WhatIfRefused as refusal:
-            form.add_error(None, ValidationError(str(refusal)))
-        else:
-            return redirect("what-if", created.uid)
-    status = 422 if form.is_bound else 200
-    return render(request, template, {**context, "form": form}, status=status)
+        return what_if_create(question=question, actor=request.user)
+
+    if created := save_form(form, save, refusals={WhatIfRefused: ""}):
+        return redirect("what-if", created.uid)
+    return render_form(request, template, form, **context)
 
 
 @login_required

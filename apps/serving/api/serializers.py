@@ -126,7 +126,7 @@ class DeploymentEventSerializer(serializers.Serializer[Any]):
 
 
 class DeploymentBackendSerializer(serializers.ModelSerializer[Backend]):
-    chips = serializers.ListField(child=serializers.CharField())
+    chips = rest.TextListField()
     replicas = ReplicaSerializer(
         many=True, source="live", help_text="Replicas that have not stopped."
     )
@@ -152,7 +152,7 @@ class RevisionSerializer(serializers.ModelSerializer[Revision]):
     operations = serializers.SerializerMethodField(
         help_text="Operations of the model at the gateway."
     )
-    chips = serializers.ListField(child=serializers.CharField())
+    chips = rest.TextListField()
     nodes = serializers.SerializerMethodField(
         help_text="Nodes of one replica; each has the same number of its cards."
     )
@@ -181,11 +181,7 @@ class RevisionSerializer(serializers.ModelSerializer[Revision]):
             "backends",
         )
 
-    @extend_schema_field(
-        serializers.ListField(
-            child=serializers.ChoiceField(choices=[each.value for each in Operation])
-        )
-    )
+    @extend_schema_field(serializers.ListField(child=rest.EnumField(Operation)))
     def get_operations(self, revision: Revision) -> list[str]:
         return [operation.value for operation in selectors.revision_operations(revision)]
 
@@ -194,7 +190,7 @@ class RevisionSerializer(serializers.ModelSerializer[Revision]):
 
 
 class RolloutStatusSerializer(serializers.Serializer[RolloutStatus]):
-    phase = serializers.ChoiceField(choices=[each.value for each in RolloutPhase])
+    phase = rest.EnumField(RolloutPhase)
     revision = serializers.IntegerField(
         source="revision.number", help_text="The revision that the deployment should have."
     )
@@ -511,10 +507,8 @@ class WeightDownloadFilters(TeamListFilters):
 class ApiKeySerializer(serializers.ModelSerializer[ApiKey]):
     team = rest.ObjectReference()
     created_by = serializers.CharField(source="created_by.username")
-    routes = serializers.ListField(
-        child=serializers.CharField(),
-        allow_null=True,
-        help_text="Models that the key permits; null: all models of the team.",
+    routes = rest.TextListField(
+        allow_null=True, help_text="Models that the key permits; null: all models of the team."
     )
 
     class Meta:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -36,7 +37,13 @@ from controlplane.domain.common.permissions import Permission, Scope
 from controlplane.domain.serving.lifecycle import ReplicaState
 from controlplane.web.log_responses import LogSerializer, PlainTextRenderer, decode_chunk
 from controlplane.web.problem_details import register_problem
-from controlplane.web.rest import CollectionViewSet, PartsViewSet, ResourceViewSet, supports_dry_run
+from controlplane.web.rest import (
+    CollectionViewSet,
+    PartsViewSet,
+    ResourceViewSet,
+    StrictSerializer,
+    supports_dry_run,
+)
 
 register_problem(gateways.ApiKeyRefused, code="change-refused", status=409)
 
@@ -59,6 +66,15 @@ class DeploymentViewSet(CollectionViewSet[Deployment]):
     def _deployment_response(self, uid: str) -> Response:
         fresh = self.get_queryset().get(uid=uid)
         return Response(self.get_serializer(fresh).data)
+
+    def _apply(
+        self, change: Callable[..., object], body: type[StrictSerializer[Any]] | None = None
+    ) -> Response:
+        """Call the service with the deployment of this URL and the body, and return the deployment."""
+        deployment, actor = self._changeable_deployment(), acting_user(self.request)
+        given = self.validated_body(body) if body else {}
+        change(deployment=deployment, actor=actor, at=timezone.now(), **given)
+        return self._deployment_response(deployment.uid)
 
     @extend_schema(summary="Deploy a model version", request=serializers.DeploymentCreateSerializer)
     @supports_dry_run
@@ -116,10 +132,7 @@ class DeploymentViewSet(CollectionViewSet[Deployment]):
         url_path="rollout/pause",
     )
     def rollout_pause(self, request: Request, uid: str) -> Response:
-        rollouts.rollout_pause(
-            deployment=self._changeable_deployment(), actor=acting_user(request), at=timezone.now()
-        )
-        return self._deployment_response(uid)
+        return self._apply(rollouts.rollout_pause)
 
     @post_action(
         "Resume the rollout of a deployment",
@@ -127,10 +140,7 @@ class DeploymentViewSet(CollectionViewSet[Deployment]):
         url_path="rollout/resume",
     )
     def rollout_resume(self, request: Request, uid: str) -> Response:
-        rollouts.rollout_resume(
-            deployment=self._changeable_deployment(), actor=acting_user(request), at=timezone.now()
-        )
-        return self._deployment_response(uid)
+        return self._apply(rollouts.rollout_resume)
 
     @post_action(
         "Return to an earlier revision",
@@ -141,39 +151,21 @@ class DeploymentViewSet(CollectionViewSet[Deployment]):
         url_path="rollout/undo",
     )
     def rollout_undo(self, request: Request, uid: str) -> Response:
-        rollouts.rollout_undo(
-            deployment=self._changeable_deployment(),
-            actor=acting_user(request),
-            at=timezone.now(),
-            **self.validated_body(serializers.RolloutUndoSerializer),
-        )
-        return self._deployment_response(uid)
+        return self._apply(rollouts.rollout_undo, serializers.RolloutUndoSerializer)
 
     @post_action(
         "Change the number of replicas", request=serializers.DeploymentScaleSerializer, dry_run=True
     )
     def scale(self, request: Request, uid: str) -> Response:
-        deployments.deployment_scale(
-            deployment=self._changeable_deployment(),
-            actor=acting_user(request),
-            at=timezone.now(),
-            **self.validated_body(serializers.DeploymentScaleSerializer),
-        )
-        return self._deployment_response(uid)
+        return self._apply(deployments.deployment_scale, serializers.DeploymentScaleSerializer)
 
     @post_action("Stop a deployment", "Name, revisions and usage are kept.")
     def stop(self, request: Request, uid: str) -> Response:
-        deployments.deployment_stop(
-            deployment=self._changeable_deployment(), actor=acting_user(request), at=timezone.now()
-        )
-        return self._deployment_response(uid)
+        return self._apply(deployments.deployment_stop)
 
     @post_action("Start a stopped deployment")
     def start(self, request: Request, uid: str) -> Response:
-        deployments.deployment_start(
-            deployment=self._changeable_deployment(), actor=acting_user(request), at=timezone.now()
-        )
-        return self._deployment_response(uid)
+        return self._apply(deployments.deployment_start)
 
     @extend_schema(
         summary="Delete a deployment",

@@ -34,7 +34,8 @@ from apps.serving.selectors.gateways import (
 from apps.serving.services import gateways as services
 from apps.serving.web.forms import ApiKeyForm, ApiKeyRotationForm
 from controlplane.domain.common.permissions import Permission, roles_grant
-from controlplane.web.pages import render_page
+from controlplane.web.forms import submitted_data
+from controlplane.web.pages import render_form, render_page
 from controlplane.web.reasons import render_reason
 from controlplane.web.tables import FilterForm, ListTable, TableColumn
 
@@ -183,25 +184,16 @@ def api_key_detail(request: AuthenticatedRequest, uid: str) -> HttpResponse:
 @never_cache
 def api_key_new_view(request: AuthenticatedRequest) -> HttpResponse:
     """The form of a new key; only the response to it contains the key's text."""
-    bound = request.method == "POST"
-    form = ApiKeyForm(request.POST if bound else None, user=request.user)
-    if not (bound and form.is_valid()):
+    form = ApiKeyForm(submitted_data(request), user=request.user)
+    if not (form.is_bound and form.is_valid()):
         may = accounts.teams_with_permission(request.user, Permission.MANAGE_KEYS).exists()
-        context = {"form": form, "denied_reason": "" if may else _read_only_role_message()}
-        return render(request, "serving/key_new.html", context, status=422 if bound else 200)
-    values = form.cleaned_data
+        denied_reason = "" if may else _read_only_role_message()
+        return render_form(request, "serving/key_new.html", form, denied_reason=denied_reason)
+    values = {**form.cleaned_data, "routes": form.cleaned_data["routes"] or None}
     accounts.require_permission(request.user, Permission.MANAGE_KEYS, team=values["team"])
-    now, lifetime = timezone.now(), token_lifetime_from_choice(values["expires"])
+    now, lifetime = timezone.now(), token_lifetime_from_choice(values.pop("expires"))
     new_key, text = services.api_key_create(
-        actor=request.user,
-        team=values["team"],
-        name=values["name"],
-        at=now,
-        routes=values["routes"] or None,
-        expires_at=now + lifetime if lifetime else None,
-        requests_per_minute=values["requests_per_minute"],
-        tokens_per_minute=values["tokens_per_minute"],
-        concurrency=values["concurrency"],
+        actor=request.user, at=now, expires_at=now + lifetime if lifetime else None, **values
     )
     return _show_new_key(request, new_key, text, replaced=None)
 

@@ -26,7 +26,7 @@ from apps.models.web.sizing import estimate_context
 from apps.quotas import selectors as quotas
 from apps.quotas.models import Queue
 from apps.serving import selectors
-from apps.serving.models import Deployment
+from apps.serving.models import Deployment, Revision
 from apps.serving.selectors.revision_configurations import (
     RevisionConfiguration,
     default_configuration,
@@ -40,49 +40,44 @@ from apps.serving.web.deployments import visible_deployment_or_404
 from apps.serving.web.forms import DeploymentForm, RevisionConfigurationForm, RevisionForm
 from controlplane.domain.common.permissions import Permission
 from controlplane.domain.common.state_machine import IllegalTransition
-from controlplane.web.forms import has_only_required_errors
-from controlplane.web.pages import row_action_view, run_action
+from controlplane.web.forms import has_only_required_errors, submitted_data
+from controlplane.web.pages import render_form, row_action_view, run_action, save_form
 from controlplane.web.reasons import render_reason
 
 
 @login_required
 def deployment_new(request: AuthenticatedRequest) -> HttpResponse:
-    bound = request.method == "POST"
+    data = submitted_data(request)
     form = DeploymentForm(
-        request.POST if bound else None,
-        user=request.user,
-        initial={} if bound else _initial_values(request),
+        data, user=request.user, initial={} if data is not None else _initial_values(request)
     )
-    if bound and form.is_valid():
+
+    def create() -> str:
         values = form.cleaned_data
-        accounts.require_permission(request.user, Permission.DEPLOY, team=values["team"])
-        try:
-            deployment_uid, created = run_once_per_form(
-                request,
-                lambda: (
-                    services.deployment_create(
-                        actor=request.user,
-                        team=values["team"],
-                        name=values["name"],
-                        configuration=form.configuration(),
-                        queue=values["queue"],
-                        replicas=values["replicas"],
-                        strategy=form.strategy(),
-                    ).uid
-                ),
-            )
-        except SpecRefused as refusal:
-            form.add_findings(refusal.findings)
-        except IdempotentRequestInProgress as busy:
-            form.add_error(None, str(busy))
-        else:
-            if created:
-                messages.success(
-                    request, _("Deployment %(name)s is starting.") % {"name": values["name"]}
-                )
-            return redirect("deployment", uid=deployment_uid)
-    context = {"form": form, "check": reverse("deployment-check")}
-    return render(request, "serving/deployment_new.html", context, status=422 if bound else 200)
+        return services.deployment_create(
+            actor=request.user,
+            team=values["team"],
+            name=values["name"],
+            configuration=form.configuration(),
+            queue=values["queue"],
+            replicas=values["replicas"],
+            strategy=form.strategy(),
+        ).uid
+
+    def save() -> tuple[str, bool]:
+        team = form.cleaned_data["team"]
+        accounts.require_permission(request.user, Permission.DEPLOY, team=team)
+        return run_once_per_form(request, create)
+
+    refusals = {SpecRefused: "", IdempotentRequestInProgress: ""}
+    if saved := save_form(form, save, refusals=refusals):
+        deployment_uid, created = saved
+        if created:
+            name = form.cleaned_data["name"]
+            messages.success(request, _("Deployment %(name)s is starting.") % {"name": name})
+        return redirect("deployment", uid=deployment_uid)
+    check = reverse("deployment-check")
+    return render_form(request, "serving/deployment_new.html", form, check=check)
 
 
 def _initial_values(request: AuthenticatedRequest) -> dict[str, Any]:
@@ -144,10 +139,7 @@ def _configuration_check(
     queue: Queue | None,
     deployment: Deployment | None = None,
 ) -> HttpResponse:
-    wrong = [
-        (name, form.fields[name].label if name in form.fields else "", list(errors))
-        for name, errors in form.errors.items()
-    ]
+    wrong = form.labelled_errors
     context: dict[str, Any] = {
         "wrong": wrong,
         "unfilled": has_only_required_errors(form),
@@ -227,31 +219,23 @@ def deployment_revise(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     """The form of a new revision; traffic shifts to it once its replicas are ready."""
     found = changeable_deployment_or_404(request, uid)
     newest = selectors.newest_revision(found)
-    bound = request.method == "POST"
-    form = RevisionForm(request.POST if bound else None, user=request.user, newest=newest)
-    if bound and form.is_valid():
-        try:
-            services.deployment_revise(
-                deployment=found,
-                configuration=form.configuration(),
-                actor=request.user,
-                at=timezone.now(),
-                strategy=form.strategy(),
-            )
-        except SpecRefused as refusal:
-            form.add_findings(refusal.findings)
-        except IllegalTransition as refusal:
-            form.add_error(None, str(refusal))
-        else:
-            messages.success(request, _("The new revision is starting."))
-            return redirect("deployment", uid=uid)
-    context = {
-        "form": form,
-        "deployment": found,
-        "newest": newest,
-        "check": reverse("revision-check", args=[uid]),
-    }
-    return render(request, "serving/revision_new.html", context, status=422 if bound else 200)
+    form = RevisionForm(submitted_data(request), user=request.user, newest=newest)
+
+    def save() -> Revision:
+        return services.deployment_revise(
+            deployment=found,
+            configuration=form.configuration(),
+            actor=request.user,
+            at=timezone.now(),
+            strategy=form.strategy(),
+        )
+
+    if save_form(form, save, refusals={SpecRefused: "", IllegalTransition: ""}):
+        messages.success(request, _("The new revision is starting."))
+        return redirect("deployment", uid=uid)
+    check = reverse("revision-check", args=[uid])
+    context = {"deployment": found, "newest": newest, "check": check}
+    return render_form(request, "serving/revision_new.html", form, **context)
 
 
 def changeable_deployment_or_404(request: AuthenticatedRequest, uid: str) -> Deployment:

@@ -52,7 +52,8 @@ from apps.telemetry.web.metric_source_forms import (
     source_form_class,
 )
 from controlplane.ports.telemetry import exporter_name
-from controlplane.web.pages import PageTab, render_page, row_action_view
+from controlplane.web.forms import submitted_data
+from controlplane.web.pages import PageTab, render_form, render_page, row_action_view
 from controlplane.web.reasons import render_reason
 from controlplane.web.tables import FilterForm, ListTable, TableColumn
 
@@ -209,9 +210,8 @@ def metric_source_new_view(request: AuthenticatedRequest) -> HttpResponse:
 @login_required
 def metric_source_change_view(request: AuthenticatedRequest, uid: str) -> HttpResponse:
     found = _find_metric_source(request, uid)
-    bound = request.method == "POST"
-    form = source_form_class(found.kind)(request.POST if bound else None, source=found)
-    if bound and form.is_valid():
+    form = source_form_class(found.kind)(submitted_data(request), source=found)
+    if form.is_bound and form.is_valid():
         try:
             services.metric_source_change(
                 source=found,
@@ -225,8 +225,7 @@ def metric_source_change_view(request: AuthenticatedRequest, uid: str) -> HttpRe
         else:
             messages.success(request, _("Metric source saved."))
             return redirect("source", found.uid)
-    context = {"form": form, "source": found}
-    return render(request, "telemetry/source_edit.html", context, status=422 if bound else 200)
+    return render_form(request, "telemetry/source_edit.html", form, source=found)
 
 
 @login_required
@@ -361,17 +360,13 @@ def _node_token_row(token: NodeToken, *, at: datetime) -> dict[str, Any]:
 def node_token_new_view(request: AuthenticatedRequest) -> HttpResponse:
     """The form; the response shows the token once."""
     require_fleet_operator(request.user)
-    bound = request.method == "POST"
-    form = NodeTokenForm(
-        request.POST if bound else None, initial={"node": _requested_node(request)}
-    )
-    if bound and form.is_valid():
+    form = NodeTokenForm(submitted_data(request), initial={"node": _requested_node(request)})
+    if form.is_bound and form.is_valid():
         node = form.cleaned_data["node"]
         text = node_token_issue(node=node, actor=request.user)
         context = {"node": node, "text": text, "server": settings.NINEFOLD_PUBLIC_URL}
         return render(request, "telemetry/agent_token.html", context)
-    status = 422 if bound else 200
-    return render(request, "telemetry/agent_token_new.html", {"form": form}, status=status)
+    return render_form(request, "telemetry/agent_token_new.html", form)
 
 
 def _requested_node(request: AuthenticatedRequest) -> str:

@@ -433,11 +433,9 @@ class PipelineForm:
     def errors_by_field(self) -> Iterator[tuple[str, Any, list[str]]]:
         """Field name in the page, its label, and its errors."""
         for form in (self.head, *self.sections):
-            for name, errors in form.errors.items():
-                label: Any = form.fields[name].label if name in form.fields else ""
-                if not label and isinstance(form, StepForm):
-                    label = form.title
-                yield form.add_prefix(name), label, [str(error) for error in errors]
+            title = form.title if isinstance(form, StepForm) else ""
+            for name, label, errors in form.labelled_errors:
+                yield form.add_prefix(name), label or title, errors
 
 
 def form_supports_pipeline(pipeline: Pipeline) -> bool:

@@ -135,11 +135,21 @@ class StyledForm(forms.Form):
         """Something folded away is wrong or was filled in, so it must be seen."""
         return any(field.errors or (self.is_bound and field.data) for field in self.more_fields)
 
+    @property
+    def labelled_errors(self) -> list[tuple[str, Any, list[str]]]:
+        """Name, label and messages of each invalid field; the errors of the whole form have no label."""
+        return [
+            (name, self.fields[name].label if name in self.fields else "", list(map(str, errors)))
+            for name, errors in self.errors.items()
+        ]
+
     def add_findings(self, findings: Iterable[FieldFinding]) -> None:
-        """Add each finding to its field, or to the form if there is no such field."""
+        """Add each finding to its field, or to that of its group, or to the form if there is neither."""
         for finding in findings:
-            name = self.finding_fields.get(finding.field, finding.field.replace(".", "_"))
-            if name in self.fields:
+            own = self.finding_fields.get(finding.field, finding.field.replace(".", "_"))
+            group = finding.field.partition(".")[0]
+            if name := next((each for each in (own, group) if each in self.fields), ""):
                 self.add_error(name, finding.message)
             else:
-                self.add_error(None, f"{finding.field}: {finding.message}")
+                place = f"{finding.field}: " if finding.field else ""
+                self.add_error(None, f"{place}{finding.message}")

@@ -102,16 +102,27 @@ def render_page(
     )
 
 
-def save_form(form: StyledForm, save: Callable[[], Saved]) -> Saved | None:
-    """Save what a valid form contains; None if it is not valid, with the reasons at its fields."""
+def save_form(
+    form: StyledForm,
+    save: Callable[[], Saved],
+    *,
+    refusals: Mapping[type[Exception], str] | None = None,
+) -> Saved | None:
+    """Save what a valid form contains; None if it is not valid, with the reasons at its fields.
+
+    :param refusals: further exceptions that refuse it, each with the field to which it belongs, or "" for the
+        whole form; one with ``findings`` belongs to their fields.
+    """
     if not form.is_bound or not form.is_valid():
         return None
+    refusals = refusals or {}
+    expected: tuple[type[Exception], ...] = (RuleInvalid, FieldRefused, *refusals)
     try:
         return save()
-    except RuleInvalid as invalid:
-        findings = invalid.findings
-    except FieldRefused as refusal:
-        findings = (FieldFinding(field=refusal.field, message=str(refusal)),)
+    except expected as refusal:
+        known = next((field for kind, field in refusals.items() if isinstance(refusal, kind)), "")
+        whole = FieldFinding(field=getattr(refusal, "field", known), message=str(refusal))
+        findings = getattr(refusal, "findings", (whole,))
     form.add_findings(
         FieldFinding(field=one.field, message=render_reason(one.message)) for one in findings
     )

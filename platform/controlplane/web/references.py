@@ -82,7 +82,7 @@ def resolve_reference(rows: QuerySet[M], text: object) -> M:
     :raises ValidationError: if there is none, or several, or the version is missing.
     """
     naming = _namings.get(rows.model)
-    if not isinstance(text, str):
+    if not isinstance(text, str) or not text:
         raise reason_error(
             Reason(
                 "reference.not_a_string",

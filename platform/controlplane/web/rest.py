@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
 from typing import IO, Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 from django.conf import settings
@@ -324,6 +325,19 @@ class ObjectReference(serializers.Serializer[Model]):
     name = serializers.CharField(source="__str__")
 
 
+class EnumField(serializers.ChoiceField):
+    """The value of a member of an enumeration."""
+
+    def __init__(self, members: type[Enum], **options: Any) -> None:
+        super().__init__(choices=[(each.value, each.value) for each in members], **options)
+
+
+class TextListField(serializers.ListField):
+    """A list of texts, for responses."""
+
+    child = serializers.CharField()
+
+
 class VisibleUidField(serializers.SlugRelatedField[M]):
     """Something that the caller may see, by uid or, as ``controlplane.web.references`` has it, by name."""
 
@@ -334,6 +348,10 @@ class VisibleUidField(serializers.SlugRelatedField[M]):
 
     def get_queryset(self) -> QuerySet[M]:
         return self._visible(self.context["request"].user)
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        # DRF takes an empty text for null, which means something else where it is allowed.
+        return self.to_internal_value(data) if data == "" else super().run_validation(data)
 
     def to_internal_value(self, data: Any) -> M:
         """:raises ValidationError: if it names nothing, or several things, that the caller may see."""

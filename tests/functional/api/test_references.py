@@ -10,6 +10,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.test import APIClient
 
 from apps.accounts import services as accounts
+from apps.accounts.models import ApplySet
 from apps.accounts.selectors import teams_visible
 from apps.jobs.models import Job
 from apps.quotas.models import Queue
@@ -67,6 +68,19 @@ def test_wrong_references_are_refused_with_codes(engineer: APIClient, company: C
     assert wrong_fields(refused) == {"model_version": "tiny has no version 9; latest versions: 1"}
     refused = engineer.get(f"{API}/jobs", {"team": "nobody"})
     assert reasons(refused) == {"team": "reference.unknown"}
+
+
+def test_an_empty_reference_is_refused_rather_than_taken_for_null(
+    operator: APIClient, company: Company
+) -> None:
+    refused = operator.post(f"{API}/apply-sets", {"name": "fresh", "team": ""})
+    assert reasons(refused) == {"team": "reference.not_a_string"}
+    assert wrong_fields(refused)["team"].endswith("such as vision, or a uid, got ''")
+    assert not ApplySet.objects.exists()
+    refused = operator.get(f"{API}/jobs", {"team": ""})
+    assert reasons(refused) == {"team": "reference.not_a_string"}
+    created = operator.post(f"{API}/apply-sets", {"name": "fresh", "team": None})
+    assert created.status_code == 201, created.content
 
 
 def test_another_team_learns_nothing_by_names(

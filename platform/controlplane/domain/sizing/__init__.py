@@ -7,6 +7,7 @@ from controlplane.domain.sizing.estimates import (
     EngineMemory,
     SizingEstimate,
     estimate_model_memory,
+    finetune_workload,
     serving_workload,
 )
 from controlplane.domain.sizing.plan_search import (

@@ -64,6 +64,8 @@ DEFAULT_ENGINE_MEMORY = EngineMemory()
 _SERVING_PARTS = ("weights", "adapters", "cache", "activations", "logits", "graphs", "process")
 _TRAINING_PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "process")
 _MAX_CARDS = 1024
+#: Number of parameters above which engines recompute activations on accelerators by default.
+_RECOMPUTED_ABOVE = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +165,52 @@ def training_workload(
         recompute=request["recompute"] == "on",
         drops_gradients=memory.drops_gradients,
     )
+
+
+def finetune_workload(
+    spec: Mapping[str, Any],
+    *,
+    memory: EngineMemory,
+    parameters: int,
+    length: int,
+    plan: ParallelPlan,
+    accelerated: bool = True,
+) -> TrainingWorkload:
+    """The workload of a fine-tune.
+
+    :param spec: the complete spec of an engine.
+    :param parameters: number of parameters of the model.
+    :param length: tokens of the longest example.
+    :param accelerated: whether it runs on an accelerator, where engines compute in 16 bits by default.
+    """
+    half = spec["precision"] in ("bfloat16", "float16") or (
+        spec["precision"] == "auto" and accelerated
+    )
+    recompute = spec.get("recompute", "auto")
+    large = accelerated and parameters > _RECOMPUTED_ABOVE
+    return TrainingWorkload(
+        batch=spec["batch_size"],
+        length=length,
+        accumulation=spec["gradient_accumulation"],
+        mixed=memory.half if half else MixedPrecision.FLOAT32,
+        adapter=_finetune_adapter(spec, half=half),
+        recompute=large if recompute == "auto" else recompute == "on",
+        drops_gradients=memory.drops_gradients,
+        reference=spec.get("objective") == "dpo" and spec["method"] == "full",
+        plan=plan,
+    )
+
+
+def _finetune_adapter(spec: Mapping[str, Any], *, half: bool) -> LoraAdapter | None:
+    if spec["method"] == "full":
+        return None
+    if spec["method"] == "qlora":
+        settings = spec["qlora"]
+        double = settings["double_quantization"] == "on"
+        base = ("nf4-double" if double else "nf4") if settings["bits"] == 4 else "int8"
+    else:
+        base = "bfloat16" if half else "float32"
+    return LoraAdapter(rank=spec["lora"]["rank"], base=weight_scheme(base))
 
 
 def _weight_scheme(
