@@ -449,8 +449,8 @@ def test_what_vllm_does_not_have_or_support_is_refused(engine_python: Path, tmp_
     lines.append([str(folder), "--runner", "pooling", "--pipeline-parallel-size", "2"])
     expected = [*refused.values(), "Pipeline parallelism is not supported"]
     found = refusals("vllm", lines, version="0.23.0", python=engine_python)
-    for reason, words in zip(expected, found, strict=True):
-        assert reason in words
+    for reason, message in zip(expected, found, strict=True):
+        assert reason in message
     for name, model in (("vllm", reranker), ("vllm", KINDS["whisper"]), ("sglang", KINDS["asr"])):
         wrong = findings(name, {"parallel": {"pipeline": 2}}, model=model)
         assert "no pipeline parallelism" in wrong["parallel.pipeline"]
@@ -465,5 +465,5 @@ def test_what_sglang_does_not_have_or_support_is_refused(engine_python: Path) ->
     }
     lines = [["--model-path", "/inputs/model", *arguments.split()] for arguments in refused]
     found = refusals("sglang", lines, version="0.5.23", python=engine_python)
-    for reason, words in zip(refused.values(), found, strict=True):
-        assert reason in words
+    for reason, message in zip(refused.values(), found, strict=True):
+        assert reason in message

@@ -261,21 +261,39 @@ def deployments_with_calls(user: accounts.RequestUser, *, at: datetime) -> Query
     )
 
 
-def replica_locations(replicas: Collection[Replica]) -> dict[str, str]:
-    """The nodes and cards allocated to each replica, ``node-1 · 0, 1``, by the uid of its claim."""
+#: Neighbouring cards that are written as a range.
+_SHORTEST_RANGE = 3
+
+
+def replica_locations(replicas: Collection[Replica]) -> dict[str, tuple[str, ...]]:
+    """The cards allocated to each replica, one ``node-1 · 0–3, 6`` a node, by the uid of its claim."""
     claims = [replica.claim_uid for replica in replicas if replica.claim_uid]
     rows = (
         Allocation.objects.filter(claim__uid__in=claims, released_at=None)
         .order_by("node__name", "card__index")
         .values_list("claim__uid", "node__name", "card__index")
     )
-    cards: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    cards: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for claim, node, index in rows:
-        cards[claim][node].append(str(index))
+        cards[claim][node].append(index)
     return {
-        claim: "; ".join(f"{node} · {', '.join(indices)}" for node, indices in nodes.items())
+        claim: tuple(f"{node} · {_format_indices(indices)}" for node, indices in nodes.items())
         for claim, nodes in cards.items()
     }
+
+
+def _format_indices(indices: Sequence[int]) -> str:
+    """Sorted numbers, from three neighbours on as a range: ``0–3, 6, 7``."""
+    runs: list[list[int]] = []
+    for index in indices:
+        if runs and index == runs[-1][-1] + 1:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return ", ".join(
+        f"{run[0]}–{run[-1]}" if len(run) >= _SHORTEST_RANGE else ", ".join(map(str, run))
+        for run in runs
+    )
 
 
 def replicas_with_logs(deployment: Deployment) -> QuerySet[Replica]:

@@ -252,7 +252,7 @@ def _overview_context(request: AuthenticatedRequest, found: Deployment) -> dict[
         "undone": _is_undone(rollout),
         "operations": selectors.revision_operations(revision),
         "adapters": list(selectors.revision_adapters(revision)),
-        "replicas": [(one, locations.get(one.claim_uid, "")) for one in replicas],
+        "replicas": [(one, locations.get(one.claim_uid, ())) for one in replicas],
         # All replicas have the same claim shape, so the first pending one stands for the others.
         "claim_uid": next(
             (one.claim_uid for one in replicas[::-1] if one.state == ReplicaState.PENDING), ""
@@ -321,6 +321,7 @@ def _revisions_context(_request: AuthenticatedRequest, found: Deployment) -> dic
         "revisions": [
             {
                 "revision": row.revision,
+                "layout": replica_node_counts(row.revision.chips, row.revision.cards),
                 "serves": row.serves,
                 "newest": position == 0,
                 "changes": labelled_changes(row.changes),

@@ -258,10 +258,10 @@ def parsed(
     command: list[str],
     check: Callable[[argparse.Namespace], dict[str, Any] | None],
 ) -> Any:
-    """The values of a command line, or ``refused`` with the engine's own words."""
-    words = io.StringIO()
+    """The values of a command line, or ``refused`` with the engine's own message."""
+    message = io.StringIO()
     try:
-        with contextlib.redirect_stderr(words):
+        with contextlib.redirect_stderr(message):
             arguments = parser.parse_args(command)
             values = dict(vars(arguments))
             values |= check(arguments) or {}
@@ -274,8 +274,8 @@ def parsed(
         KeyError,
         ImportError,
     ) as refusal:
-        # argparse writes its words and exits.
-        return {"refused": f"{' '.join(command)}: {words.getvalue()[-2000:]} {refusal}"}
+        # argparse writes its message and exits.
+        return {"refused": f"{' '.join(command)}: {message.getvalue()[-2000:]} {refusal}"}
     return {name: _plain(value) for name, value in values.items()}
 
 

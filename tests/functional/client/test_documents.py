@@ -2,142 +2,30 @@
 
 from __future__ import annotations
 
-import gzip
 import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from django.db import transaction
 from django.utils import timezone
-from pytest_django.live_server_helper import LiveServer
 
-from apps.accounts.models import ApplySet, Membership, Team, User
-from apps.fleet.models import Node
+from apps.accounts.models import Membership, Team
 from apps.jobs.models import Job
-from apps.models.models import Artifact, ArtifactKind, ModelVersion
-from apps.models.selectors import artifact_store
+from apps.models.models import ModelVersion
 from apps.monitoring.models import AlertReceiver, AlertRoute, AlertSilence
-from apps.quotas.models import Claim, PriorityClass, Queue
+from apps.quotas.models import Queue
 from apps.serving.models import ApiKey, Deployment, RouteBackend
 from controlplane.domain.common.permissions import TeamRole
-from controlplane.domain.serving.lifecycle import DeploymentState
 from ninefold_client.apply import KINDS
-from ninefold_client.client import Client
-from ninefold_client.code_archives import pack_folder
 from ninefold_client.resources import RESOURCE_OF_KIND
 from tests import factories
 from tests.documented_examples import CI_FILES, GITOPS, documents_of_pages
-from tests.functional.client.conftest import Ninefold, token_of
+from tests.functional.client.conftest import Ninefold, with_versions
 from tests.hubs import LocalHub
 from tests.integration.company import Company, model_contents
 
-COMPANY = """
-kind: Team
-metadata: {name: maps}
-spec:
-  title: Maps
-  members: [{user: mei, roles: [engineer, viewer]}, {user: otto, roles: [administrator]}]
----
-kind: CompanyRoles
-metadata: {name: otto}
-spec: {roles: [operator]}
----
-kind: PriorityClass
-metadata: {name: hotfix}
-spec: {value: 17, description: before others}
----
-kind: MetricSource
-metadata: {name: exporters}
-spec:
-  cluster: CLUSTER
-  kind: exporter
-  options: {vendor: nvidia, targets: [{url: "https://1.1.1.1:9400/metrics"}]}
-  every: 60
-  enabled: false
-  token: {from_env: SCRAPE}
----
-kind: Queue
-metadata: {name: vision, team: addresses}
-spec: {weight: 2, entitlements: [{chip: cpu, guaranteed: 1}]}
----
-kind: AlertReceiver
-metadata: {name: on-call}
-spec: {kind: webhook, url: {from_env: HOOK}, active: false}
----
-kind: AlertRoute
-metadata: {name: critical}
-spec: {severity: critical, matchers: [severity=critical], receivers: [on-call]}
----
-kind: AlertRule
-metadata: {name: hot-cards}
-spec: {title: Hot cards, measure: cards.temperature, op: ">", threshold: 90, severity: warning}
----
-kind: Silence
-metadata: {name: move of rack 7}
-spec: {matchers: [cluster=west, "node=rack-7-*"], ends_at: TOMORROW, reason: racks move}
----
-kind: HealthPolicy
-metadata: {name: default}
-spec: {automatic: false, settings: {settle: 300}}
----
-kind: HealthRule
-metadata: {name: hot}
-spec:
-  {title: Hot, condition: {metric: temperature, op: ">", value: 90}, level: 1, enabled: true}
----
-kind: Webhook
-metadata: {name: build, team: addresses}
-spec: {url: "https://1.1.1.1/hook", kinds: [job.succeeded, job.failed], active: false}
----
-kind: StorageQuota
-metadata: {name: addresses}
-spec: {limit: 1000000000}
----
-kind: RetentionRules
-metadata: {name: addresses}
-spec: {enabled: true, keep_versions: 5, log_days: 30}
----
-kind: CardRate
-metadata: {name: nvidia-h800}
-spec: {per_hour: 26.5}
----
-kind: MaintenanceRollout
-metadata: {name: driver 580}
-spec:
-  {cluster: CLUSTER, labels: {name: NODE}, argv: [/usr/bin/update, --to, "580"], run_within: 900, burn_in: false}
----
-kind: Dataset
-metadata: {name: streets, team: addresses}
-spec: {description: from the map, file: streets.jsonl}
----
-kind: Job
-metadata: {name: tune the parser, team: addresses}
-spec: {kind: finetune, model_version: tiny, dataset_version: streets, output_name: parser, queue: default}
----
-kind: Pipeline
-metadata: {name: whole way, team: addresses}
-spec:
-  model_version: tiny@1
-  steps:
-  - {kind: finetune, dataset_version: streets@1, output_name: parser}
-  - {kind: evaluate, dataset_version: streets, spec: {metrics: [exact_match]},
-     gate: {metric: exact_match, threshold: 0.8}}
----
-kind: Deployment
-metadata: {name: parcels, team: addresses}
-spec: {model_version: tiny, replicas: 1, queue: default}
----
-kind: Deployment
-metadata: {name: parcels-next, team: addresses}
-spec: {model_version: tiny, replicas: 1, queue: default}
----
-kind: Route
-metadata: {name: parcels}
-spec: {backends: [{deployment: parcels-next, weight: 1}, {deployment: parcels, weight: 9}]}
-"""
 #: Kinds whose objects exist before, because a document does not create them or needs a real cluster for it.
 EXISTING = {
     "Model": "tiny",
@@ -147,37 +35,6 @@ EXISTING = {
     "StorageQuota": "Addresses",
     "RetentionRules": "Addresses",
 }
-
-
-def _with_versions(documents: str) -> str:
-    return "---".join(f"\napiVersion: ninefold/v1{one}" for one in documents.split("---"))
-
-
-@pytest.fixture
-def administered(ninefold: Ninefold, administrator: User, live_server: LiveServer) -> Ninefold:
-    """The command line of an administrator of the company."""
-    done = ninefold("login", live_server.url, "--token", "-", text=token_of(administrator))
-    assert done.exit_code == 0, done.errors
-    return ninefold
-
-
-@pytest.fixture
-def folder(tmp_path: Path, company: Company, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with documents of the company and a dataset."""
-    monkeypatch.setenv("SCRAPE", "scrape-secret")
-    monkeypatch.setenv("HOOK", "https://1.1.1.1/hook-secret")
-    folder = tmp_path / "company"
-    folder.mkdir()
-    documents = COMPANY.replace("CLUSTER", company.cluster_row.name)
-    documents = documents.replace("NODE", Node.objects.get().name)
-    # Without quotes: YAML reads a time.
-    tomorrow = timezone.now().replace(microsecond=0) + timedelta(days=1)
-    documents = documents.replace("TOMORROW", tomorrow.isoformat())
-    (folder / "company.yaml").write_text(_with_versions(documents))
-    (folder / "streets.jsonl").write_text(
-        "".join(f'{{"prompt": "{n}?", "response": "{n}"}}\n' for n in range(20))
-    )
-    return folder
 
 
 def test_documents_of_every_kind_are_printed_as_apply_reads_them(
@@ -272,33 +129,6 @@ def test_the_document_of_an_expired_silence_changes_nothing(administered: Ninefo
     assert (twice.exit_code, "has expired" in twice.errors) == (1, True)
 
 
-def test_prune_ends_the_silence_of_a_document_that_is_gone(administered: Ninefold) -> None:
-    at = timezone.now()
-    documents = [
-        {
-            "apiVersion": "ninefold/v1",
-            "kind": "Silence",
-            "metadata": {"name": name},
-            "spec": {"matchers": ["cluster=west"], "ends_at": ends_at, "reason": "racks move"},
-        }
-        for name, ends_at in (("one", at + timedelta(hours=1)), ("two", at + timedelta(hours=2)))
-    ]
-    arguments = ("apply", "-f", "-", "--prune", "--set", "moves")
-    assert administered(*arguments, text=yaml.safe_dump_all(documents)).exit_code == 0
-    remaining = yaml.safe_dump(documents[0])
-    planned = administered(*arguments, "--dry-run", text=remaining)
-    assert "Silence/two deleted (dry run)" in planned.output
-    assert AlertSilence.objects.filter(ends_at__gt=timezone.now()).count() == 2
-    done = administered(*arguments, text=remaining)
-    assert "Silence/two deleted" in done.output, done.errors
-    assert AlertSilence.objects.get(ends_at__gt=timezone.now()).name == "one"
-    # One that expired by itself is not deleted.
-    AlertSilence.objects.update(began_at=at - timedelta(hours=3), ends_at=at - timedelta(hours=1))
-    documents[1]["metadata"] = {"name": "three"}
-    last = administered(*arguments, text=yaml.safe_dump(documents[1]))
-    assert (last.exit_code, last.output) == (0, "Silence/three created\n"), last.errors
-
-
 def test_a_reference_means_an_object_of_the_documents_team(
     signed_in: Ninefold, company: Company
 ) -> None:
@@ -372,312 +202,6 @@ def test_a_changed_document_changes_the_object(
         RouteBackend.objects.filter(route__name="parcels").values_list("weight", flat=True)
     ) == {1, 3}
     assert AlertReceiver.objects.get().active is False
-
-
-SCRIPT = """
-apiVersion: ninefold/v1
-kind: Job
-metadata: {name: train, team: addresses}
-spec: {kind: script, code: ./project, cards: 1, spec: {argv: [python, train.py]}}
-"""
-
-
-def test_a_job_uploads_the_folder_of_its_document_once(
-    signed_in: Ninefold, live_server: LiveServer, company: Company, tmp_path: Path
-) -> None:
-    folder = tmp_path / "jobs"
-    program = folder / "project"
-    program.mkdir(parents=True)
-    (folder / "train.yaml").write_text(SCRIPT)
-    (program / "train.py").write_text("print('trained')")
-    # Not documents: a folder with documents may contain the program.
-    (program / "config.yaml").write_text("rate: 0.1")
-    (program / "broken.json").write_text("{")
-    codes = Artifact.objects.filter(kind=ArtifactKind.CODE)
-
-    shown = signed_in("diff", "-f", str(folder))
-    assert "+ code: ./project, 3 files\n" in shown.output, shown.errors
-    planned = signed_in("apply", "-f", str(folder), "--dry-run")
-    assert planned.output == "Job/train created (dry run)\n", planned.errors
-    assert (codes.count(), Job.objects.count()) == (0, 0)
-
-    created = signed_in("apply", "-f", str(folder / "train.yaml"))
-    assert created.output == "Job/train created\n", created.errors
-    job = Job.objects.get()
-    assert job.code is not None
-    packed = pack_folder(program)
-    with artifact_store().open(job.code.files[0]["digest"]) as stored:
-        assert stored.read() == packed.content
-    again = signed_in("apply", "-f", str(folder))
-    assert again.output == "Job/train unchanged\n", again.errors
-    assert (codes.count(), Job.objects.count()) == (1, 1)
-
-    # The same files, as another version of zlib compresses them.
-    other = gzip.compress(gzip.decompress(packed.content), compresslevel=1, mtime=1)
-    assert other != packed.content
-    with Client(live_server.url, token_of(company.engineer)) as client:
-        uid = client.upload("code", file=("code.tar.gz", other), fields={"team": "addresses"})[
-            "uid"
-        ]
-    Job.objects.update(code=Artifact.objects.get(uid=uid))
-    again = signed_in("apply", "-f", str(folder))
-    assert again.output == "Job/train unchanged\n", again.errors
-
-    (program / "train.py").write_text("print('better')")
-    changed = signed_in("apply", "-f", str(folder))
-    assert changed.exit_code == 1
-    assert "give the job another name" in changed.errors
-    assert (codes.count(), Job.objects.count()) == (2, 1)
-    submitted = signed_in("job", "submit", "-f", str(folder))
-    assert submitted.exit_code == 0, submitted.errors
-    assert (codes.count(), Job.objects.count()) == (3, 2)
-
-
-def test_what_is_wrong_with_the_folder_of_a_job_is_said_before_an_upload(
-    signed_in: Ninefold, company: Company, tmp_path: Path
-) -> None:
-    file = tmp_path / "train.yaml"
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "project").mkdir()
-    (tmp_path / "project" / "train.py").touch()
-    faulty = []
-    for document, said in (
-        (SCRIPT.replace("./project", "missing"), f"{tmp_path / 'missing'} is not a folder"),
-        (SCRIPT.replace("./project", "./empty"), f"{tmp_path / 'empty'} has no file to upload"),
-        (SCRIPT.replace("cards: 1", "cards: 1, chips: [tpu]"), "tpu"),
-    ):
-        file.write_text(document)
-        for command in (("diff",), ("apply", "--dry-run"), ("apply",)):
-            done = signed_in(*command, "-f", str(file))
-            if done.exit_code != 1 or said not in done.errors.replace("\n", " "):
-                faulty.append((command, document, done))
-    assert not faulty
-    assert not Artifact.objects.filter(kind=ArtifactKind.CODE).exists()
-    # A file that is no document is refused elsewhere.
-    (tmp_path / "config.yaml").write_text("rate: 0.1")
-    assert "unknown field rate" in signed_in("diff", "-f", str(tmp_path)).errors
-
-
-def test_prune_deletes_only_what_the_set_applied_before(
-    administered: Ninefold, company: Company, folder: Path
-) -> None:
-    Queue.objects.create(name="by-hand")
-    names = ("apply", "-f", str(folder), "--prune", "--set", "shop")
-    assert administered(*names[:4]).exit_code == 2
-    assert administered(*names).exit_code == 0
-    file = folder / "company.yaml"
-    documents = file.read_text().split("---")
-    remaining = [
-        one
-        for one in documents
-        if not any(
-            f"kind: {kind}\n" in one for kind in ("Queue", "AlertRoute", "Deployment", "Route")
-        )
-    ]
-    file.write_text("---".join(remaining))
-
-    shown = administered("diff", *names[1:], "--exit-code")
-    assert shown.exit_code == 1
-    assert "Queue/vision (deleted)" in shown.output
-    # The route has a backend of each deployment.
-    assert "Deployment/parcels (deleted)" not in shown.output
-    planned = administered(*names, "--dry-run")
-    assert planned.exit_code == 1
-    assert "Queue/vision deleted (dry run)" in planned.output
-    assert "Deployment/parcels deleted (dry run)" not in planned.output
-    assert "Deployment/parcels: Error: " in planned.errors
-    refused = administered(*names)
-    assert refused.exit_code == 1
-    assert "Confirm with --yes" in refused.errors
-    assert Queue.objects.filter(name="vision").exists()
-
-    # What its processes would do is not part of this test.
-    Deployment.objects.update(state=DeploymentState.STOPPED)
-    RouteBackend.objects.exclude(route__name="parcels-next").filter(
-        backend__revision__deployment__name="parcels-next"
-    ).delete()
-    pruned = administered(*names, "--yes")
-    assert pruned.exit_code == 0, pruned
-    assert "Route/parcels is no longer part of the set and stays" in pruned.output
-    lines = pruned.output.splitlines()
-    deleted = [line.removesuffix(" deleted") for line in lines[-4:]]
-    assert deleted == [
-        "Deployment/parcels-next",
-        "Deployment/parcels",
-        "AlertRoute/critical",
-        "Queue/vision",
-    ]
-    assert [f"{one} will be deleted" for one in deleted] == lines[-8:-4]
-    # A queue with claims of the past is retired, which hides it.
-    queues = administered("get", "queues", "-o", "name").output.splitlines()
-    assert sorted(queues) == ["queue/by-hand", "queue/default"]
-    again = administered(*names)
-    assert (again.exit_code, "deleted" in again.output) == (0, False), again
-
-    # The merge that removed them is reverted.
-    file.write_text("---".join(documents))
-    uid = Queue.objects.get(name="vision").uid
-    for said in ("created", "unchanged"):
-        reverted = administered(*names)
-        assert reverted.exit_code == 0, reverted
-        assert f"Queue/vision {said}" in reverted.output.splitlines()
-    assert administered("diff", "-f", str(file), "--exit-code").exit_code == 0
-    queue = Queue.objects.get(uid=uid)
-    assert (queue.name, queue.weight, queue.retired_at) == ("vision", 2, None)
-    assert ApplySet.objects.get().objects_of_set.filter(kind="Queue", object_uid=uid).exists()
-    assert {one.kind for one in ApplySet.objects.get().objects_of_set.all()} >= {"Team", "Job"}
-
-
-PRUNED = """
-kind: Queue
-metadata: {name: above}
-spec: {entitlements: []}
----
-kind: Queue
-metadata: {name: below}
-spec: {parent: above, entitlements: []}
----
-kind: PriorityClass
-metadata: {name: hotfix}
-spec: {value: 17}
----
-kind: PriorityClass
-metadata: {name: last}
-spec: {value: -90}
-"""
-
-
-def test_a_dry_run_of_a_prune_has_the_refusals_of_the_server(
-    administered: Ninefold, company: Company
-) -> None:
-    names = ("apply", "-f", "-", "--prune", "--set", "shop")
-    documents = _with_versions(PRUNED)
-    first = administered(*names, text=documents)
-    assert first.exit_code == 0, first.errors
-    used = company.submit("urgent")
-    Job.objects.filter(pk=used.pk).update(priority=17)
-    Claim.objects.update(priority=17)
-    last = documents.split("---")[3]
-
-    planned = administered(*names, "--dry-run", text=last)
-    assert planned.exit_code == 1, planned
-    assert "PriorityClass/hotfix: Error: " in planned.errors
-    assert "PriorityClass/hotfix deleted" not in planned.output
-    # The child is deleted before it, which the server does not know.
-    assert "Queue/below deleted (dry run)\n" in planned.output
-    assert "Queue/above deleted (dry run)\n" in planned.output
-    assert "Queue/above: Warning: " in planned.errors
-    assert Queue.objects.filter(name__in=("above", "below")).count() == 2
-    assert "PriorityClass/hotfix: Error: " in administered("diff", *names[1:], text=last).errors
-
-    Claim.objects.update(priority=0)
-    Job.objects.update(priority=0)
-    assert administered(*names, "--dry-run", text=last).exit_code == 0
-    done = administered(*names, text=last)
-    assert done.exit_code == 0, done.errors
-    assert "Queue/above deleted\n" in done.output
-    refused = administered("delete", "priority-class", "normal", "--dry-run")
-    assert refused.exit_code == 1
-    deleted = administered("delete", "priority-class", "last", "--dry-run")
-    assert deleted.output == "priority-class/last deleted (dry run)\n", deleted.errors
-    assert PriorityClass.objects.filter(name="last").exists()
-
-
-def test_a_set_is_kept_from_other_sets_other_teams_and_concurrent_changes(
-    administered: Ninefold, signed_in: Ninefold, company: Company, live_server: LiveServer
-) -> None:
-    document = yaml.safe_dump(
-        {
-            "apiVersion": "ninefold/v1",
-            "kind": "Deployment",
-            "metadata": {"name": "parcels"},
-            "spec": {"model_version": "tiny"},
-        }
-    )
-    assert signed_in("apply", "-f", "-", "--set", "shop", text=document).exit_code == 0
-    taken = signed_in("apply", "-f", "-", "--set", "other", text=document)
-    assert taken.exit_code == 1
-    assert "Deployment parcels belongs to the apply set shop" in taken.errors
-
-    signed_in(
-        "--context",
-        "stranger",
-        "login",
-        live_server.url,
-        "--token",
-        "-",
-        text=token_of(company.stranger),
-    )
-    assert signed_in("get", "apply-sets").output == ""
-    other = signed_in("apply", "-f", "-", "--set", "shop", "--team", "addresses", text=document)
-    assert "no team 'addresses' is visible to you" in other.errors
-
-
-def test_a_changed_priority_class_or_shared_output_of_a_job_is_seen(
-    administered: Ninefold, company: Company
-) -> None:
-    for spec in (
-        {"priority_class": "low", "output_shared": True},
-        {"priority": -11, "output_shared": False},
-    ):
-        document: dict[str, Any] = {
-            "apiVersion": "ninefold/v1",
-            "kind": "Job",
-            "metadata": {"name": f"tune {spec['output_shared']}", "team": "addresses"},
-            "spec": {
-                "kind": "finetune",
-                "model_version": "tiny",
-                "dataset_version": "addresses",
-                "output_name": "parser",
-                **spec,
-            },
-        }
-        name = f"Job/{document['metadata']['name']}"
-        first = administered("apply", "-f", "-", text=yaml.safe_dump(document))
-        assert first.output == f"{name} created\n", first.errors
-        printed = administered("get", "job", document["metadata"]["name"], "-o", "yaml").output
-        shown = yaml.safe_load(printed)["spec"]
-        assert {field: shown[field] for field in ("priority", "priority_class", "output_shared")
-                if field in shown} == spec  # fmt: skip
-        again = administered("apply", "-f", "-", text=printed)
-        assert again.output == f"{name} unchanged\n", again.errors
-        document["spec"]["output_shared"] = not spec["output_shared"]
-        shared = administered("apply", "-f", "-", text=yaml.safe_dump(document))
-        assert "output_shared is" in shared.errors
-        document["spec"] |= {"output_shared": spec["output_shared"], "priority_class": "high"}
-        document["spec"].pop("priority", None)
-        raised = administered("diff", "-f", "-", text=yaml.safe_dump(document))
-        assert "priority_class is" in raised.errors, raised
-
-
-def test_a_job_is_printed_with_its_cards_and_memory(signed_in: Ninefold, company: Company) -> None:
-    printed: dict[str, str] = {}
-    # Of a chip with 8 cards a node, so 2 replicas.
-    wide_request = {"chips": ("nvidia-h800",), "cards": 16, "memory": 2**34}
-    for name, request in {"wide": wide_request, "narrow": {}}.items():
-        company.submit(name, **request)
-        printed[name] = signed_in("get", "job", name, "-o", "yaml").output
-        again = signed_in("apply", "-f", "-", text=printed[name])
-        assert again.output == f"Job/{name} unchanged\n", again.errors
-    wide, narrow = (yaml.safe_load(text)["spec"] for text in printed.values())
-    (role,) = Job.objects.get(name="wide").shape
-    assert (role["replicas"], role["cards"]) == (2, 8)
-    assert (wide["cards"], wide["memory"]) == (16, 2**34)
-    assert (narrow["cards"], "memory" in narrow) == (1, False)
-    unlimited = printed["narrow"] + "  memory: 0\n"
-    assert signed_in("apply", "-f", "-", text=unlimited).output == "Job/narrow unchanged\n"
-    for before, after in (("cards: 16", "cards: 8"), (f"memory: {2**34}", "memory: 1")):
-        changed = signed_in("apply", "-f", "-", text=printed["wide"].replace(before, after))
-        field, _, value = after.partition(": ")
-        assert (changed.exit_code, f"cannot be changed to {value}" in changed.errors) == (
-            1,
-            True,
-        ), field
-
-    # A job of the printed document asks for the same.
-    copied = printed["wide"].replace("name: wide", "name: copy")
-    assert signed_in("apply", "-f", "-", text=copied).output == "Job/copy created\n"
-    assert Job.objects.get(name="copy").shape == Job.objects.get(name="wide").shape
 
 
 def test_an_empty_list_of_documents_is_applied_without_an_error(
@@ -796,7 +320,7 @@ spec: {title: Maps, members: [{user: mei, roles: [wizard]}]}
 
 
 def test_a_dry_run_refuses_what_apply_refuses(administered: Ninefold, company: Company) -> None:
-    good = _with_versions("""
+    good = with_versions("""
 kind: Queue
 metadata: {name: vision, team: addresses}
 spec: {weight: 2}
@@ -809,7 +333,7 @@ spec: {model_version: tiny, replicas: 1, queue: vision}
     assert (planned.exit_code, planned.errors) == (0, "")
     assert administered("apply", "-f", "-", text=good).exit_code == 0
 
-    documents = _with_versions(REFUSED)
+    documents = with_versions(REFUSED)
     shown = administered("apply", "-f", "-", "--dry-run", text=documents)
     assert (shown.exit_code, shown.output) == (1, "")
     assert not Team.objects.filter(slug="maps").exists()
@@ -825,7 +349,7 @@ def test_a_dry_run_of_queues_that_only_fit_together_warns(
     administered: Ninefold, company: Company
 ) -> None:
     def tree(cards: int) -> str:
-        return _with_versions(f"""
+        return with_versions(f"""
 kind: Queue
 metadata: {{name: upper}}
 spec: {{entitlements: [{{chip: cpu, guaranteed: {cards}}}]}}

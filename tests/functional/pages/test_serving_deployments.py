@@ -164,7 +164,7 @@ def test_the_list_counts_the_calls_of_a_day_and_comes_as_csv(
 def test_replica_row_shows_its_cards(browser: Client, filled: FilledCompany) -> None:
     rows = browser.get(f"/deployments/{filled.ready.uid}").context["replicas"]
     (held,) = Allocation.objects.filter(claim__uid=rows[0][0].claim_uid)
-    assert [location for _replica, location in rows] == [f"{held.node.name} · {held.card.index}"]
+    assert [lines for _replica, lines in rows] == [(f"{held.node.name} · {held.card.index}",)]
 
 
 def test_the_shortest_time_with_a_call_in_it_is_shown_first(
