@@ -97,7 +97,7 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) * 3 // 2
 
 
-class _LongFilesFirst(LoadScopeScheduling):
+class _LongFilesFirst(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
     def _assign_work_unit(self, node: Any) -> None:
         long = next((file for file in LONG_FILES if file in self.workqueue), None)
         if long is not None:

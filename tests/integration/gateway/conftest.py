@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.gateway.control_planes import FakeControl, key_of, route_of
 from tests.integration.gateway.engines import MODEL, FakeEngine
-from tests.integration.gateway.processes import GatewayProcess
+from tests.integration.gateway.processes import GatewayProcess, PreloadedGatewayProcess
 
 SECRET = "sk-team-a"
 CREDENTIAL = "the-engine's-own"
@@ -52,7 +52,7 @@ def control(engine: FakeEngine) -> Iterator[FakeControl]:
 
 @pytest.fixture
 def stopped_gateway(control: FakeControl, tmp_path: Path) -> Iterator[GatewayProcess]:
-    process = GatewayProcess(home=tmp_path, control_url=control.url, preloaded=True)
+    process = PreloadedGatewayProcess(home=tmp_path, control_url=control.url)
     yield process
     process.stop()
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from http.client import HTTPConnection
+from io import BufferedIOBase
 from pathlib import Path
 
 import openai
@@ -20,16 +21,10 @@ ROOT = Path(__file__).parents[3]
 
 
 class GatewayProcess:
-    """``python -m gateway`` on a free port, with its log in a file.
+    """``python -m gateway`` on a free port, with its log in a file."""
 
-    With ``preloaded`` the process is forked from one that has imported the gateway.
-    """
-
-    def __init__(
-        self, *, home: Path, control_url: str, preloaded: bool = False, **variables: str
-    ) -> None:
+    def __init__(self, *, home: Path, control_url: str, **variables: str) -> None:
         self.home = home
-        self._preloaded = preloaded
         self.port = free_port()
         self.log = home / f"gateway-{self.port}.log"
         self._variables = {
@@ -59,16 +54,7 @@ class GatewayProcess:
         inherited = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         environment = {**inherited, **self._variables}
         with self.log.open("ab") as log:
-            if self._preloaded:
-                self._process = start_gateway(environment=environment, folder=self.home, output=log)
-            else:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-m", "gateway"],
-                    env=environment,
-                    cwd=self.home,
-                    stdout=log,
-                    stderr=log,
-                )
+            self._process = self._spawn(environment, log)
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
@@ -77,6 +63,17 @@ class GatewayProcess:
                 return
             time.sleep(0.02)
         raise AssertionError(f"{until} did not become 200: {self.log.read_text()}")
+
+    def _spawn(
+        self, environment: dict[str, str], log: BufferedIOBase
+    ) -> subprocess.Popen[bytes] | ForkedProcess:
+        return subprocess.Popen(
+            [sys.executable, "-m", "gateway"],
+            env=environment,
+            cwd=self.home,
+            stdout=log.fileno(),
+            stderr=log.fileno(),
+        )
 
     def status(self, path: str) -> int:
         """The status at that path; 0 if nobody answers."""
@@ -136,3 +133,10 @@ class GatewayProcess:
                 self._process.wait(timeout=10)
             except subprocess.TimeoutExpired:
                 self.kill()
+
+
+class PreloadedGatewayProcess(GatewayProcess):
+    """Forked from a process that has imported the gateway."""
+
+    def _spawn(self, environment: dict[str, str], log: BufferedIOBase) -> ForkedProcess:
+        return start_gateway(environment=environment, folder=self.home, output=log)
