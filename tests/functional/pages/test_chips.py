@@ -111,7 +111,7 @@ def test_another_name_leads_to_the_chip_and_an_unknown_one_nowhere(browser: Clie
     [
         ("nvidia-h800?code=79", "L6 · isolate the card"),
         ("nvidia-h800?code=13", "L3 · restart the job"),
-        ("nvidia-h800?code=4711", "not in the table"),
+        ("nvidia-h800?code=4711", "table: the card is isolated unless"),
         ("ascend-910b3?code=0x80e18402", "L6 · isolate the card"),
         ("ascend-910b3?code=%3Cscript%3E", "&lt;script&gt;"),
     ],
