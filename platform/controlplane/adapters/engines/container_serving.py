@@ -326,7 +326,7 @@ class ContainerServingEngine(ContainerEngine):
         """That the version of the image no longer serves the model, if so."""
         last = self.architecture_max_versions.get(model.architecture, "") if model else ""
         version = self.version(chip, spec)
-        if model is not None and last and Version(version) > Version(last):
+        if model is not None and last and Version(version).release > Version(last).release:
             yield field_finding(
                 "engine_version",
                 "engine.model.architecture_removed",
