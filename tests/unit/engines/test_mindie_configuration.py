@@ -405,3 +405,6 @@ def test_what_mindie_does_not_start_with_is_refused() -> None:
         "concurrency": "concurrency must be at most 2000 with MindIE on Ascend 310P "
         "(Atlas 300I Pro), got 2001"
     }
+    assert findings("mindie", {"parallel": "t"}, chip="ascend-310p") == {
+        "parallel": "parallel must be an object, got 't'"
+    }

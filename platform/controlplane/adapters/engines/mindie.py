@@ -284,9 +284,9 @@ class MindieEngine(ContainerServingEngine):
         model: ModelFacts | None,
     ) -> tuple[FieldFinding, ...]:
         found = super().check(task, spec, chip=chip, model=model)
-        concurrency = self.normalise(task, spec)["concurrency"]
         if found or chip is None or not container_engine.is_inference_chip(chip):
             return found
+        concurrency = self.normalise(task, spec)["concurrency"]
         if (concurrency or 0) <= _MAX_BATCH_ON_INFERENCE_CHIPS:
             return found
         return (
