@@ -52,7 +52,6 @@ _GUIDED_TEMPLATES: Mapping[JobKind, str] = {
 #: What refuses a submission, with the field to which it belongs.
 _REFUSALS: Mapping[type[Exception], str] = {
     services.SpecRefused: "",
-    IdempotentRequestInProgress: "",
     RegistrationRefused: "code",
     StorageFull: "",
     StorageUnavailable: "",
@@ -94,7 +93,12 @@ def job_form(request: AuthenticatedRequest, kind: str) -> JobForm:
 def job_submission(request: AuthenticatedRequest, kind: str) -> HttpResponse:
     """The form of one kind; submit the job, or show the form again with its errors and values."""
     form = job_form(request, kind)
-    if saved := save_form(form, lambda: _submit_once(request, form), refusals=_REFUSALS):
+    try:
+        saved = save_form(form, lambda: _submit_once(request, form), refusals=_REFUSALS)
+    except IdempotentRequestInProgress:
+        saved = None
+        form.add_error(None, _("The job is already being submitted. See the job list."))
+    if saved:
         uid, now = saved
         if now:
             messages.success(request, _("The job was submitted."))

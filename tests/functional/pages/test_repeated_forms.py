@@ -12,7 +12,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from apps.accounts.models import Team, User
+from apps.accounts.models import IdempotencyRecord, Team, User
 from apps.jobs.models import Job
 from apps.models.models import Artifact, ArtifactKind, StorageQuota
 from apps.serving.models import Deployment
@@ -170,6 +170,17 @@ def test_a_live_part_takes_its_page_to_the_log_in_and_back(client: Client, db: N
 def test_the_way_back_never_leads_to_another_site(client: Client, db: None) -> None:
     response = live(client, "/jobs", **{"HX-Current-URL": "https://elsewhere.example/jobs"})
     assert response["HX-Redirect"] == "/login?next=%2Fjobs"
+
+
+def test_a_job_that_is_being_submitted_is_not_submitted_again(
+    browser: Client, script: dict[str, str]
+) -> None:
+    browser.post(SCRIPT, script)
+    IdempotencyRecord.objects.update(status=None, body=None)
+    second = browser.post(SCRIPT, script)
+    assert second.status_code == 422
+    assert "The job is already being submitted. See the job list." in second.text
+    assert Job.objects.count() == 1
 
 
 def test_a_form_in_progress_stays_and_says_so(client: Client, db: None) -> None:
