@@ -134,7 +134,8 @@ def _invalid_option(error: ValidationError) -> InvalidOption:
     if kind == "value_error":
         expected = context["error"].args[0]
     elif kind == "literal_error":
-        choices = ", ".join(re.findall("'([^']*)'", context["expected"]))
+        values = re.split(", | or ", context["expected"])
+        choices = ", ".join(value.strip("'") for value in values)
         expected = Reason("adapter.option.choice", "one of {choices}", choices=choices)
     if expected is None:
         return InvalidOption(

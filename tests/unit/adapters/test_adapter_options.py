@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import pytest
 
@@ -18,6 +18,7 @@ from controlplane.ports.telemetry import TelemetryError
 class Profile:
     place: str
     size: int = 3
+    level: Literal[1, 2] = 1
 
 
 class Base:
@@ -39,7 +40,7 @@ class Open:
 
 def test_options_are_those_of_the_constructors_and_of_the_declared_dataclass() -> None:
     found = adapter_options(Derived)
-    assert set(found.types) == {"queue", "depth", "place", "size"}
+    assert set(found.types) == {"queue", "depth", "place", "size", "level"}
     assert not found.open
     assert adapter_options(Open).open
     found.check({"queue": "q", "place": "here"})
@@ -51,9 +52,10 @@ def test_options_are_those_of_the_constructors_and_of_the_declared_dataclass() -
 def test_an_invalid_option_is_named() -> None:
     for options, option, message in (
         ({"queue": "q"}, "place", "place is required"),
-        ({"queue": "q", "place": "x", "moon": 1}, "moon", "depth, place, queue, size"),
+        ({"queue": "q", "place": "x", "moon": 1}, "moon", "depth, level, place, queue, size"),
         ({"queue": 7, "place": "x"}, "queue", "queue must be a string, got 7"),
         ({"queue": "q", "place": "x", "size": "large"}, "size", "size must be an integer"),
+        ({"queue": "q", "place": "x", "level": 3}, "level", "level must be one of 1, 2, got 3"),
         (
             {"queue": "q", "place": "x", "depth": True},
             "depth",
