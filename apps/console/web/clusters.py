@@ -42,6 +42,7 @@ class ClusterForm(StyledForm):
     """What can be changed of a cluster later as well."""
 
     more = ("options", "binding")
+    finding_fields: ClassVar[Mapping[str, str]] = {"namespace": "options"}
 
     kubeconfig = forms.CharField(
         label=_("Kubeconfig"),

@@ -230,7 +230,6 @@ def _check_location_unchanged(
             "cluster.change.removed",
             "cluster {cluster} has been removed; register it again",
             cluster=cluster.name,
-            field="name",
         )
     changed_copy = copy(stored)
     for column in changed:

@@ -63,6 +63,15 @@ def test_a_cluster_in_use_is_not_pointed_elsewhere_and_says_who_is_in_the_way(
     assert standing.options == {}
 
 
+def test_the_form_of_a_cluster_in_use_shows_the_refusal_at_its_options(
+    browser: Client, standing: Cluster, worked: Attempt
+) -> None:
+    change = {"options": '{"namespace": "another"}', "binding": "node"}
+    page = browser.post(f"/fleet/clusters/{standing.uid}/change", change)
+    assert page.status_code == 422
+    assert list(page.context["form"].errors) == ["options"]
+
+
 @pytest.mark.parametrize(("field", "change"), MOVES)
 def test_a_cluster_that_nobody_uses_is_pointed_elsewhere(
     browser: Client, standing: Cluster, field: str, change: dict[str, Any]
