@@ -205,13 +205,21 @@ def test_a_backup_of_a_newer_version_is_refused(backup: Path) -> None:
         call_command("restore", source=backup, overwrite=True)
 
 
-def test_a_backup_with_the_name_of_a_former_squash_is_restored_to_the_same_schema(
+def test_a_backup_with_the_names_of_former_squashes_is_restored_to_the_same_schema(
     backup: Path,
 ) -> None:
     manifest = BackupManifest.read(backup)
-    jobs = ("0002_filters_quantization_variables_and_retries", *manifest.migrations["jobs"])
-    migrations = {**manifest.migrations, "jobs": tuple(sorted(jobs))}
-    earlier = replace(manifest, migrations=migrations)
+    # As builds before recorded them.
+    squashes = {
+        "fleet": "0002_remote_clusters_and_node_locality",
+        "jobs": "0002_filters_quantization_variables_and_retries",
+        "quotas": "0004_defragmentations_what_ifs_and_phases",
+        "registry": "0002_storage_quantization_catalog_and_imports",
+    }
+    migrations = {
+        app: tuple(sorted((*manifest.migrations[app], name))) for app, name in squashes.items()
+    }
+    earlier = replace(manifest, migrations={**manifest.migrations, **migrations})
     _check_version(earlier)
     leaves = MigrationExecutor(connection).loader.graph.leaf_nodes()
     assert set(leaves) == set(_newest_migrations(earlier)) == set(_newest_migrations(manifest))
