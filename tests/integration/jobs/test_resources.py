@@ -261,6 +261,13 @@ def test_weights_that_do_not_fit_are_refused_with_a_sufficient_number_of_cards(
     assert wrong["cards"].endswith("cards would be enough with batch_size 1 and recompute on")
 
 
+def test_frozen_weights_count_in_their_own_precision(company: Company) -> None:
+    lora = {"chips": ("nvidia-l4",), "cards": 1}
+    for precision, fits in (("bfloat16", True), ("float32", False)):
+        found = refused_again(company, **lora, spec={"method": "lora", "precision": precision})
+        assert ("cards" not in found) is fits, (precision, found)
+
+
 def test_qlora_is_refused_on_ascend_with_the_reason(company: Company) -> None:
     for engine in ("llamafactory", "ms_swift"):
         wrong = refused_again(
