@@ -82,7 +82,8 @@ def parse_tool_use(fields: Mapping[str, Any], *, is_flat: bool = False) -> ToolU
     :param is_flat: a function's fields are those of its tool, as responses have it, rather than in ``function``.
     :raises RequestRejected: naming the field that is wrong.
     """
-    value = fields.get("tools") or []
+    value = fields.get("tools")
+    value = [] if value is None else value
     if not isinstance(value, list) or len(value) > _MOST_TOOLS:
         raise RequestRejected(f"tools must be a list of at most {_MOST_TOOLS} tools", param="tools")
     tools = tuple(

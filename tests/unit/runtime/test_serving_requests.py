@@ -326,6 +326,9 @@ def test_the_model_decides_unless_a_call_is_forced_or_forbidden() -> None:
 @pytest.mark.parametrize(
     ("changes", "param"),
     [
+        ({"tools": 0}, "tools"),
+        ({"tools": False}, "tools"),
+        ({"tools": {}}, "tools"),
         ({"tools": [{"type": "function"}]}, "tools[0]"),
         ({"tools": [{"type": "function", "function": {}}]}, "tools[0].function.name"),
         (
@@ -464,6 +467,8 @@ def test_a_wrong_request_of_a_response_is_refused_by_its_place() -> None:
         ({"conversation": "conv_1"}, "conversation", "stores nothing"),
         ({"background": True}, "background", "stores nothing"),
         ({"prompt": {"id": "p"}}, "prompt", "stores nothing"),
+        ({"tools": 0}, "tools", "must be a list"),
+        ({"tools": False}, "tools", "must be a list"),
         ({"tools": [{"type": "web_search"}]}, "tools[0]", "'web_search'; this server runs no"),
         ({"tools": [{"type": "function"}]}, "tools[0].name", "non-empty"),
         (
