@@ -147,7 +147,7 @@ def _add_item(messages: list[Message], item: Any, *, at: str, images: list[Image
         )
         messages.append({"role": _ROLES[role], "content": content})
     elif kind == "function_call":
-        call = generation_requests.parse_past_call(item, call_id=item.get("call_id"), at=at)
+        call = generation_requests.parse_past_call(item, call_id=_call_id(item, at=at), at=at)
         # Templates read the text and the calls of one answer as one message.
         if not messages or messages[-1]["role"] != "assistant":
             messages.append({"role": "assistant", "content": ""})
@@ -156,13 +156,19 @@ def _add_item(messages: list[Message], item: Any, *, at: str, images: list[Image
         content = generation_requests.parse_content(
             item.get("output"), at=f"{at}.output", images=None, part_types=_PARTS
         )
-        call_id = item.get("call_id")
-        messages.append({"role": "tool", "tool_call_id": call_id, "content": content})
+        messages.append({"role": "tool", "tool_call_id": _call_id(item, at=at), "content": content})
     elif kind != "reasoning":
         # Templates leave the reasoning of earlier answers out.
         raise RequestRejected(
             f"{at} is of type {kind!r}; this server reads items of the types {_ITEMS}", param=at
         )
+
+
+def _call_id(item: Mapping[str, Any], *, at: str) -> str:
+    value = item.get("call_id")
+    if not isinstance(value, str) or not value:
+        raise RequestRejected(f"{at}.call_id must be a non-empty string", param=f"{at}.call_id")
+    return value
 
 
 class ResponseFrame:
