@@ -116,6 +116,16 @@ def test_a_forced_call_has_the_arguments_of_its_schema(server: Server, expected:
         tool_choice="required",
     )
     assert (status, body["error"]["param"]) == (400, "tools")
+    status, body = server.post(
+        "/v1/responses",
+        input="hello",
+        tools=[{"type": "function", **tool["function"]}],
+        tool_choice={"type": "function", "name": "get_weather"},
+        max_output_tokens=2,
+    )
+    assert (status, body["status"]) == (200, "incomplete")
+    (cut,) = body["output"]
+    assert (cut["type"], cut["status"]) == ("function_call", "incomplete")
 
 
 @of_kind("text")

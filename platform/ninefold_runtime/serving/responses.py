@@ -147,6 +147,11 @@ def _add_item(messages: list[Message], item: Any, *, at: str, images: list[Image
         )
         messages.append({"role": _ROLES[role], "content": content})
     elif kind == "function_call":
+        if item.get("status") == "incomplete":
+            raise RequestRejected(
+                f"{at} is an incomplete call of a function, whose arguments were cut off; leave it out",
+                param=at,
+            )
         call = generation_requests.parse_past_call(item, call_id=_call_id(item, at=at), at=at)
         # Templates read the text and the calls of one answer as one message.
         if not messages or messages[-1]["role"] != "assistant":
@@ -301,7 +306,7 @@ class ResponseFrame:
             "call_id": _new_id("call"),
             "name": call.name,
             "arguments": call.arguments,
-            "status": "completed",
+            "status": "completed" if call.is_complete else "incomplete",
         }
         place = {"item_id": item["id"], "output_index": self._index}
         added = {**item, "arguments": "", "status": "in_progress"}

@@ -555,6 +555,13 @@ def test_a_response_that_reaches_its_limit_is_incomplete() -> None:
         assert [(one.token, one.logprob, len(one.top_logprobs)) for one in scored] == [
             ("a", -0.5, 2)
         ] * 2
+        cut_call = ToolCall(name="get_weather", arguments='{"ci', is_complete=False)
+        called = Client(ScriptedGenerator(ToolCallDelta(call=cut_call), cut, DONE))
+        await called.call("POST", "/v1/responses", responses(stream=True))
+        events = called.response_events()
+        assert [event.type for event in events[2:]] == [*CALL_ITEM, "response.incomplete"]
+        for item in (events[-2].item, events[-1].response.output[0]):
+            assert (item.status, item.arguments) == ("incomplete", '{"ci')
         # Without text it has an empty message.
         empty = Client(ScriptedGenerator(STOP, DONE))
         await empty.call("POST", "/v1/responses", responses())

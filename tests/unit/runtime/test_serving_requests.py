@@ -327,6 +327,10 @@ def test_a_forced_call_is_constrained_and_read_back() -> None:
     assert named.tools is not None
     assert named.tools.choice is ToolChoice.NAMED
     assert [tool["function"]["name"] for tool in named.tools.definitions] == ["get_time"]
+    # A named call that was cut off is known as such.
+    for text, is_complete in (("{}", True), ('{"ci', False), ("", False)):
+        (call,) = named.tools.parse_forced(text)
+        assert (call.arguments, call.is_complete) == (text, is_complete)
 
 
 def test_the_model_decides_unless_a_call_is_forced_or_forbidden() -> None:
@@ -522,6 +526,7 @@ def test_a_wrong_request_of_a_response_is_refused_by_its_place() -> None:
             ({"input": [call | changes]}, at, message)
             for changes, at, message in (
                 ({}, "input[0]", "arguments in JSON"),
+                ({"status": "incomplete"}, "input[0]", "incomplete call of a function"),
                 ({"arguments": DEEP}, "input[0]", "nested too deeply"),
                 ({"arguments": '{"x":"\\ud800"}'}, "input[0]", "without its pair"),
                 ({"arguments": "5"}, "input[0]", "JSON object as arguments"),
