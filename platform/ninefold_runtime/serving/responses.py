@@ -145,6 +145,9 @@ def _add_item(messages: list[Message], item: Any, *, at: str, images: list[Image
             images=images if role == "user" else None,
             part_types=_PARTS,
         )
+        if _ROLES[role] == "system" and messages and messages[-1]["role"] == "system":
+            # Many templates refuse a second one, as after the instructions.
+            content = f"{messages.pop()['content']}\n\n{content}"
         messages.append({"role": _ROLES[role], "content": content})
     elif kind == "function_call":
         if item.get("status") == "incomplete":

@@ -419,6 +419,20 @@ def test_a_response_is_requested_as_the_same_chat() -> None:
             {"instructions": "be brief"},
             {"messages": [{"role": "system", "content": "be brief"}, *CHAT["messages"]]},
         ),
+        *(
+            (
+                {
+                    "instructions": "be brief",
+                    "input": [{"role": role, "content": "in French"}, *CHAT["messages"]],
+                },
+                {
+                    "messages": [
+                        {"role": "system", "content": "be brief\n\nin French"}, *CHAT["messages"],
+                    ]
+                },
+            )
+            for role in ("system", "developer")
+        ),
         # Fields of the provider and values that ask for nothing.
         (
             {
