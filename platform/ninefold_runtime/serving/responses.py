@@ -82,6 +82,7 @@ def parse_response_request(body: bytes) -> tuple[TextRequest, dict[str, Any]]:
             )
     request_fields.check_fields(fields, supported=_SUPPORTED, neutral=_NEUTRAL)
     generation_requests.check_moderation(fields)
+    _check_returned(fields)
     text = fields.get("text") or {}
     if not isinstance(text, dict) or set(text) - {"format", "verbosity"}:
         raise RequestRejected("text must be an object with format and verbosity only", param="text")
@@ -100,8 +101,25 @@ def parse_response_request(body: bytes) -> tuple[TextRequest, dict[str, Any]]:
     returned = {name: given.get(name, default) for name, default in _RETURNED.items()}
     # A tool has both in every answer.
     returned["tools"] = [{"parameters": None, "strict": None} | tool for tool in returned["tools"]]
-    returned["text"] = {**_RETURNED["text"], **text}
+    returned["text"] = _RETURNED["text"] | {
+        name: value for name, value in text.items() if value is not None
+    }
     return wanted, returned
+
+
+def _check_returned(fields: Mapping[str, Any]) -> None:
+    """Fields of the answer that nothing else reads."""
+    metadata, reasoning = fields.get("metadata"), fields.get("reasoning")
+    values = metadata.values() if isinstance(metadata, dict) else ()
+    if not isinstance(metadata, dict | None) or not all(isinstance(each, str) for each in values):
+        raise RequestRejected("metadata must be an object of strings", param="metadata")
+    if not isinstance(reasoning, dict | None):
+        raise RequestRejected("reasoning must be an object", param="reasoning")
+    for name in ("prompt_cache_key", "safety_identifier", "user"):
+        if not isinstance(fields.get(name), str | None):
+            raise RequestRejected(f"{name} must be a string", param=name)
+    parse_integer(fields, "max_tool_calls", least=0)
+    request_fields.parse_boolean(fields, "parallel_tool_calls")
 
 
 def _parse_logprobs(fields: Mapping[str, Any]) -> int | None:

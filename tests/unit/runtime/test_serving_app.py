@@ -491,6 +491,7 @@ def test_a_response_has_the_official_shape_whole_and_in_events() -> None:
             user="u",
             max_output_tokens=9,
             reasoning={"effort": "low"},
+            text={"format": None, "verbosity": "low"},
             include=["reasoning.encrypted_content"],
         )
         whole = Client(ScriptedGenerator(*events))
@@ -501,6 +502,7 @@ def test_a_response_has_the_official_shape_whole_and_in_events() -> None:
         assert answer.output_text == "Looking."
         assert (answer.status, answer.model, answer.max_output_tokens) == ("completed", "parser", 9)
         assert (answer.metadata, answer.user) == ({"run": "7"}, "u")
+        assert whole.json()["text"] == {"format": {"type": "text"}, "verbosity": "low"}
         assert answer.usage is not None
         assert (answer.usage.input_tokens, answer.usage.output_tokens) == (3, 2)
         assert whole.json()["store"] is False

@@ -527,6 +527,15 @@ def test_a_wrong_request_of_a_response_is_refused_by_its_place() -> None:
             "tools cannot be combined",
         ),
         ({"text": {"format": {"type": "yaml"}}}, "text.format", "text.format.type"),
+        ({"metadata": {"run": 7}}, "metadata", "object of strings"),
+        ({"metadata": ["run"]}, "metadata", "object of strings"),
+        ({"reasoning": "low"}, "reasoning", "an object"),
+        *(
+            ({name: 5}, name, "a string")
+            for name in ("prompt_cache_key", "safety_identifier", "user")
+        ),
+        ({"max_tool_calls": "2"}, "max_tool_calls", "whole number"),
+        ({"parallel_tool_calls": "no"}, "parallel_tool_calls", "true or false"),
         ({"text": "short"}, "text", "an object"),
         ({"text": {"form": {}}}, "text", "format and verbosity only"),
         ({"input": [{"type": "reasoning", "summary": []}]}, "input", "at least one message"),
