@@ -40,37 +40,43 @@ class StreamBroken(Exception):
 class ServerSentEventSplitter:
     """Splits bytes into events, for any line endings and any chunk boundaries."""
 
-    def __init__(self) -> None:
-        self._rest = b""
+    def __init__(self, *, limit: int = MAX_EVENT_BYTES) -> None:
+        self._limit = limit
+        #: Extended in place: an event may come in thousands of chunks.
+        self._rest = bytearray()
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The events that this chunk completes, each without its closing blank line.
 
-        :raises StreamBroken: if an event exceeds :data:`MAX_EVENT_BYTES`.
+        :raises StreamBroken: if an event exceeds ``limit`` bytes.
         """
         start = max(0, len(self._rest) - _OVERLAP)
-        content = self._rest + chunk if self._rest else chunk
+        content: bytes | bytearray = chunk
+        if self._rest:
+            self._rest += chunk
+            content = self._rest
         events: list[bytes] = []
         begin = 0
         while (blank := _BLANK_LINE.search(content, max(start, begin))) is not None:
             _append_event(events, content[begin : blank.start()])
             begin = blank.end()
-        self._rest = content[begin:] if begin else content
-        if len(self._rest) > MAX_EVENT_BYTES:
-            raise StreamBroken(f"an event is longer than {MAX_EVENT_BYTES} bytes")
+        if begin or content is chunk:
+            self._rest = bytearray(content[begin:])
+        if len(self._rest) > self._limit:
+            raise StreamBroken(f"an event is longer than {self._limit} bytes")
         return events
 
     def close(self) -> list[bytes]:
         """The last event, if the engine omitted the blank line after it."""
         events: list[bytes] = []
         _append_event(events, self._rest)
-        self._rest = b""
+        self._rest = bytearray()
         return events
 
 
-def _append_event(events: list[bytes], block: bytes) -> None:
+def _append_event(events: list[bytes], block: bytes | bytearray) -> None:
     # A chunk may end between the CR and the LF of a blank line; the LF then begins the next block.
-    event = block.strip(b"\r\n")
+    event = bytes(block.strip(b"\r\n"))
     if event:
         events.append(event)
 

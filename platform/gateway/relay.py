@@ -22,6 +22,7 @@ from gateway.engine_responses import (
 )
 from gateway.engine_streams import (
     DONE,
+    MAX_EVENT_BYTES,
     ServerSentEventSplitter,
     StreamBroken,
     StreamRewriter,
@@ -55,7 +56,7 @@ from gateway.usage_reporting import RequestOutcome, RequestUsage, UsageReporter
 #: is ever sent on a connection that the engine is closing.
 _KEEP_ALIVE_SECONDS = 4.0
 
-#: A response that is not streamed is held in memory.
+#: A response that is not streamed is held in memory, as is an event that repeats a whole one.
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 #: Only the message of an error response is used.
 MAX_ERROR_BYTES = 64 * 1024
@@ -470,13 +471,16 @@ class EngineRelay:
                 "gateway.engine.not_a_stream",
                 "The model's engine responded to a streaming request without a stream.",
             )
-        splitter = ServerSentEventSplitter()
+        form = progress.request.format
+        # The last events of typed streams repeat the whole response.
+        limit = MAX_RESPONSE_BYTES if form.final_events else MAX_EVENT_BYTES
+        splitter = ServerSentEventSplitter(limit=limit)
         rewriter = StreamRewriter(
             route=progress.entry.route.name,
             model=choice.backend.model,
             include_usage=progress.request.include_usage,
             tally=progress.tally,
-            form=progress.request.format,
+            form=form,
         )
         event_loop = asyncio.get_running_loop()
         total_at = (

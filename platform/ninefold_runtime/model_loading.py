@@ -21,6 +21,9 @@ from transformers.utils.logging import disable_progress_bar
 from ninefold_runtime.exit_codes import InvalidTaskInput
 from ninefold_runtime.task_folders import Message
 
+#: What applying a chat template to messages that it cannot render raises.
+TEMPLATE_ERRORS = (jinja2.exceptions.TemplateError, TypeError, ValueError, RecursionError)
+
 
 def load_tokenizer(folder: Path, *, require_chat_template: bool = True) -> Any:
     """The tokenizer, with a padding token; ``talks`` requires a chat template.
@@ -147,7 +150,7 @@ def _apply_chat_template(
             add_generation_prompt=add_generation_prompt,
             return_dict=False,
         )
-    except jinja2.exceptions.TemplateError as error:
+    except TEMPLATE_ERRORS as error:
         raise InvalidTaskInput(
             f"the model's chat template refuses the messages: {error}"
         ) from error

@@ -71,6 +71,7 @@ ANSWER = 'Hello.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "ше
 TEMPLATE = (
     "{% if tools %}<|system|>{{ tools | tojson }}<|end|>{% endif %}"
     "{% for message in messages %}{{ '<|' + message.role.replace('tool', 'user') + '|>' }}"
+    "{% if message.content == 'broken' %}{{ 1 + message.content }}{% endif %}"
     "{{ message.content }}"
     "{% for call in message.tool_calls or [] %}{{ call.function | tojson }}{% endfor %}"
     "{{ '<|end|>' }}{% endfor %}"
@@ -319,6 +320,7 @@ VISION_TEMPLATE = (
     "{% for message in messages %}{{ '<|' + message.role + '|>' }}"
     "{% if message.content is string %}{{ message.content }}{% else %}"
     "{% for part in message.content %}"
+    "{% if part.text == 'broken' %}{{ 1 + part.text }}{% endif %}"
     "{% if part.type == 'image' %}<image>{% else %}{{ part.text }}{% endif %}"
     "{% endfor %}{% endif %}{{ '<|end|>' }}{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"

@@ -72,6 +72,17 @@ def test_a_model_calls_a_tool_and_reads_its_result(server: Server, expected: Any
 
 
 @of_kind("text")
+def test_messages_that_break_the_chat_template_are_refused(server: Server, expected: Any) -> None:
+    for path, field, given in (
+        ("/v1/chat/completions", "messages", [{"role": "user", "content": "broken"}]),
+        ("/v1/responses", "input", "broken"),
+    ):
+        status, body = server.post(path, **{field: given})
+        assert (status, body["error"]["param"]) == (400, field)
+        assert "chat template refuses the messages" in body["error"]["message"]
+
+
+@of_kind("text")
 def test_a_forced_call_has_the_arguments_of_its_schema(server: Server, expected: Any) -> None:
     (tool,) = expected["text"]["tools"]
     schema = tool["function"]["parameters"]
@@ -105,6 +116,16 @@ def test_a_forced_call_has_the_arguments_of_its_schema(server: Server, expected:
         tool_choice="required",
     )
     assert (status, body["error"]["param"]) == (400, "tools")
+    status, body = server.post(
+        "/v1/responses",
+        input="hello",
+        tools=[{"type": "function", **tool["function"]}],
+        tool_choice={"type": "function", "name": "get_weather"},
+        max_output_tokens=2,
+    )
+    assert (status, body["status"]) == (200, "incomplete")
+    (cut,) = body["output"]
+    assert (cut["type"], cut["status"]) == ("function_call", "incomplete")
 
 
 @of_kind("text")
@@ -289,6 +310,10 @@ def test_an_answer_follows_from_the_pixels_of_the_image(server: Server, expected
             with pytest.raises(openai.BadRequestError, match=message) as refused:
                 answer(url)
             assert refused.value.param == "messages[0].content[0].image_url.url"
+        status, body = server.post(
+            "/v1/chat/completions", messages=seen(known["jpeg"], question="broken")
+        )
+        assert (status, body["error"]["param"]) == (400, "messages")
 
 
 @of_kind("text")

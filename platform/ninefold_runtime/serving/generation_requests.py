@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -317,10 +316,12 @@ def _parse_message(value: Any, *, at: str, images: list[ImageInput]) -> Message:
             code="unsupported_parameter",
         )
     message: Message = {"role": _ROLES[role]}
-    if value.get(own):
-        message[own] = (
-            _parse_past_calls(value[own], at=f"{at}.{own}") if own == "tool_calls" else value[own]
-        )
+    if own == "tool_calls" and value.get(own):
+        message[own] = _parse_past_calls(value[own], at=f"{at}.{own}")
+    elif value.get(own):
+        if not isinstance(value[own], str):
+            raise RequestRejected(f"{at}.{own} must be a string", param=f"{at}.{own}")
+        message[own] = value[own]
     # An assistant that only called tools has no content.
     empty = value.get("content") is None and "tool_calls" in message
     content: str | list[dict[str, str]] = ""
@@ -346,14 +347,20 @@ def _parse_past_calls(value: Any, *, at: str) -> list[dict[str, Any]]:
 def parse_past_call(function: Any, *, call_id: Any, at: str) -> dict[str, Any]:
     """A call of the conversation, as chat templates read it: they write the arguments as JSON themselves.
 
-    :raises RequestRejected: if the function has no name, or its arguments are not JSON.
+    :raises RequestRejected: if it has no name, arguments that are no JSON object, or an id that is no text.
     """
+    name = function.get("name") if isinstance(function, dict) else None
+    if not isinstance(name, str) or not name:
+        raise RequestRejected(f"{at} must have a function with a non-empty name", param=at)
+    text = function.get("arguments")
     try:
-        name, arguments = function["name"], json.loads(function["arguments"] or "{}")
-    except (TypeError, KeyError, ValueError) as error:
-        raise RequestRejected(
-            f"{at} must have a function with a name and arguments in JSON", param=at
-        ) from error
+        arguments = {} if text in (None, "") else request_fields.parse_json(text)
+    except (TypeError, ValueError) as error:
+        raise RequestRejected(f"{at} must have arguments in JSON: {error}", param=at) from error
+    if not isinstance(arguments, dict):
+        raise RequestRejected(f"{at} must have a JSON object as arguments", param=at)
+    if not isinstance(call_id, str | None):
+        raise RequestRejected(f"the id of {at} must be a string", param=at)
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 

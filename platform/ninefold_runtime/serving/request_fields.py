@@ -59,15 +59,28 @@ class RequestRejected(Exception):
         }
 
 
+def parse_json(text: str) -> Any:
+    """:raises ValueError: if the text is not JSON, is nested too deeply, or escapes half of a surrogate pair."""
+    try:
+        value = json.loads(text)
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    except UnicodeEncodeError as error:
+        raise ValueError("it has a surrogate without its pair") from error
+    return value
+
+
 def parse_object(body: bytes) -> dict[str, Any]:
     """:raises RequestRejected: if the body is not a JSON object in UTF-8."""
     try:
-        fields = json.loads(body)
+        fields = parse_json(body.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise RequestRejected(
             f"the body is not UTF-8: {error.reason} at byte {error.start}"
         ) from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise RequestRejected(f"the body is not JSON: {error}") from error
     if not isinstance(fields, dict):
         raise RequestRejected("the body must be a JSON object")

@@ -82,6 +82,7 @@ def parse_response_request(body: bytes) -> tuple[TextRequest, dict[str, Any]]:
             )
     request_fields.check_fields(fields, supported=_SUPPORTED, neutral=_NEUTRAL)
     generation_requests.check_moderation(fields)
+    _check_returned(fields)
     text = fields.get("text") or {}
     if not isinstance(text, dict) or set(text) - {"format", "verbosity"}:
         raise RequestRejected("text must be an object with format and verbosity only", param="text")
@@ -100,8 +101,25 @@ def parse_response_request(body: bytes) -> tuple[TextRequest, dict[str, Any]]:
     returned = {name: given.get(name, default) for name, default in _RETURNED.items()}
     # A tool has both in every answer.
     returned["tools"] = [{"parameters": None, "strict": None} | tool for tool in returned["tools"]]
-    returned["text"] = {**_RETURNED["text"], **text}
+    returned["text"] = _RETURNED["text"] | {
+        name: value for name, value in text.items() if value is not None
+    }
     return wanted, returned
+
+
+def _check_returned(fields: Mapping[str, Any]) -> None:
+    """Fields of the answer that nothing else reads."""
+    metadata, reasoning = fields.get("metadata"), fields.get("reasoning")
+    values = metadata.values() if isinstance(metadata, dict) else ()
+    if not isinstance(metadata, dict | None) or not all(isinstance(each, str) for each in values):
+        raise RequestRejected("metadata must be an object of strings", param="metadata")
+    if not isinstance(reasoning, dict | None):
+        raise RequestRejected("reasoning must be an object", param="reasoning")
+    for name in ("prompt_cache_key", "safety_identifier", "user"):
+        if not isinstance(fields.get(name), str | None):
+            raise RequestRejected(f"{name} must be a string", param=name)
+    parse_integer(fields, "max_tool_calls", least=0)
+    request_fields.parse_boolean(fields, "parallel_tool_calls")
 
 
 def _parse_logprobs(fields: Mapping[str, Any]) -> int | None:
@@ -145,9 +163,17 @@ def _add_item(messages: list[Message], item: Any, *, at: str, images: list[Image
             images=images if role == "user" else None,
             part_types=_PARTS,
         )
+        if _ROLES[role] == "system" and messages and messages[-1]["role"] == "system":
+            # Many templates refuse a second one, as after the instructions.
+            content = f"{messages.pop()['content']}\n\n{content}"
         messages.append({"role": _ROLES[role], "content": content})
     elif kind == "function_call":
-        call = generation_requests.parse_past_call(item, call_id=item.get("call_id"), at=at)
+        if item.get("status") == "incomplete":
+            raise RequestRejected(
+                f"{at} is an incomplete call of a function, whose arguments were cut off; leave it out",
+                param=at,
+            )
+        call = generation_requests.parse_past_call(item, call_id=_call_id(item, at=at), at=at)
         # Templates read the text and the calls of one answer as one message.
         if not messages or messages[-1]["role"] != "assistant":
             messages.append({"role": "assistant", "content": ""})
@@ -156,13 +182,19 @@ def _add_item(messages: list[Message], item: Any, *, at: str, images: list[Image
         content = generation_requests.parse_content(
             item.get("output"), at=f"{at}.output", images=None, part_types=_PARTS
         )
-        call_id = item.get("call_id")
-        messages.append({"role": "tool", "tool_call_id": call_id, "content": content})
+        messages.append({"role": "tool", "tool_call_id": _call_id(item, at=at), "content": content})
     elif kind != "reasoning":
         # Templates leave the reasoning of earlier answers out.
         raise RequestRejected(
             f"{at} is of type {kind!r}; this server reads items of the types {_ITEMS}", param=at
         )
+
+
+def _call_id(item: Mapping[str, Any], *, at: str) -> str:
+    value = item.get("call_id")
+    if not isinstance(value, str) or not value:
+        raise RequestRejected(f"{at}.call_id must be a non-empty string", param=f"{at}.call_id")
+    return value
 
 
 class ResponseFrame:
@@ -295,7 +327,7 @@ class ResponseFrame:
             "call_id": _new_id("call"),
             "name": call.name,
             "arguments": call.arguments,
-            "status": "completed",
+            "status": "completed" if call.is_complete else "incomplete",
         }
         place = {"item_id": item["id"], "output_index": self._index}
         added = {**item, "arguments": "", "status": "in_progress"}

@@ -34,6 +34,8 @@ class ToolCall:
 
     name: str
     arguments: str
+    #: Whether the answer went on to the end of the arguments.
+    is_complete: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +65,15 @@ class ToolUse:
         return "".join(rules)
 
     def parse_forced(self, text: str) -> tuple[ToolCall, ...]:
-        """The calls of a constrained answer; none if it was cut off before it was complete."""
-        if self.choice is ToolChoice.NAMED:
-            return (ToolCall(name=self.definitions[0]["function"]["name"], arguments=text),)
+        """The calls of a constrained answer that may be cut off: a named call in part, others not at all."""
+        calls, is_complete = [], True
         try:
             calls = json.loads(text)
         except ValueError:
-            return ()
+            is_complete = False
+        if self.choice is ToolChoice.NAMED:
+            name = self.definitions[0]["function"]["name"]
+            return (ToolCall(name=name, arguments=text, is_complete=is_complete),)
         return tuple(
             ToolCall(name=call["name"], arguments=json.dumps(call["arguments"], ensure_ascii=False))
             for call in calls
@@ -82,7 +86,8 @@ def parse_tool_use(fields: Mapping[str, Any], *, is_flat: bool = False) -> ToolU
     :param is_flat: a function's fields are those of its tool, as responses have it, rather than in ``function``.
     :raises RequestRejected: naming the field that is wrong.
     """
-    value = fields.get("tools") or []
+    value = fields.get("tools")
+    value = [] if value is None else value
     if not isinstance(value, list) or len(value) > _MOST_TOOLS:
         raise RequestRejected(f"tools must be a list of at most {_MOST_TOOLS} tools", param="tools")
     tools = tuple(

@@ -14,7 +14,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import jinja2
 import numpy as np
 import torch
 from llguidance import LLMatcher
@@ -175,7 +174,7 @@ class TransformersGenerator:
                 tokenize=False,
             )
             features = dict(processor(text=[text], images=pixels, return_tensors="pt"))
-        except (jinja2.exceptions.TemplateError, ValueError, IndexError) as error:
+        except (*model_loading.TEMPLATE_ERRORS, IndexError) as error:
             raise RequestRejected(
                 f"the model does not read these images: {error}"[:300], param="messages"
             ) from error

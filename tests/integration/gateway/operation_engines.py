@@ -119,6 +119,8 @@ class OperationsEngine(ThreadedServer):
         self.is_sglang = False
         #: Videos take longer than any limit.
         self.hangs = False
+        #: Events by path.
+        self.streams = STREAMS
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -142,7 +144,7 @@ class OperationsEngine(ThreadedServer):
             return web.json_response(ANSWERS[request.path])
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
-        for event in STREAMS[request.path]:
+        for event in self.streams[request.path]:
             content = json.dumps(event)
             await response.write(f"event: {event['type']}\ndata: {content}\n\n".encode())
         return response

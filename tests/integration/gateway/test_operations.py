@@ -12,11 +12,13 @@ from typing import Any
 import openai
 import pytest
 
+from gateway.engine_streams import MAX_EVENT_BYTES
 from gateway.operations import FORMATS, RouteOperation
 from tests.integration.gateway.clients import post
 from tests.integration.gateway.conftest import SECRET, backend_of
 from tests.integration.gateway.control_planes import FakeControl, key_of, route_of
 from tests.integration.gateway.engines import MODEL
+from tests.integration.gateway.operation_engines import PART as TEXT_PART
 from tests.integration.gateway.operation_engines import SOUND, STREAMS, OperationsEngine
 from tests.integration.gateway.processes import GatewayProcess
 from tests.integration.gateway.servers import wait_until
@@ -234,6 +236,19 @@ def test_a_stream_of_a_response(client: openai.OpenAI, control: FakeControl) -> 
     kinds = [event.type for event in events]
     assert kinds == [event["type"] for event in STREAMS["/v1/responses"]]
     assert MODEL not in str(events)
+    assert used(control) == ("responses", 9, 4, "ok")
+
+
+def test_a_stream_of_a_response_may_repeat_all_of_it_in_one_event(
+    client: openai.OpenAI, engine: OperationsEngine, control: FakeControl
+) -> None:
+    text = "x" * 2 * MAX_EVENT_BYTES
+    *first, last = STREAMS["/v1/responses"]
+    whole = {"type": "response.output_text.done", **TEXT_PART, "text": text}
+    engine.streams = {"/v1/responses": [*first, whole, last]}
+    *_, done, final = client.responses.create(model="any", input="hi", stream=True)
+    assert done.type == "response.output_text.done"
+    assert (done.text, final.type) == (text, "response.completed")
     assert used(control) == ("responses", 9, 4, "ok")
 
 

@@ -71,6 +71,11 @@ def test_oversized_event_breaks_the_stream() -> None:
     splitter = ServerSentEventSplitter()
     with pytest.raises(StreamBroken, match=str(MAX_EVENT_BYTES)):
         splitter.feed(b"x" * (MAX_EVENT_BYTES + 1))
+    splitter = ServerSentEventSplitter(limit=7)
+    found = [event for byte in b"abcdef\n\nghijklm" for event in splitter.feed(bytes([byte]))]
+    assert found == [b"abcdef"]
+    with pytest.raises(StreamBroken, match="longer than 7 bytes"):
+        splitter.feed(b"n")
 
 
 def rewriter_of(*, include_usage: bool = False) -> tuple[StreamRewriter, StreamSummary]:

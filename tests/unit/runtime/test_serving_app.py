@@ -491,6 +491,7 @@ def test_a_response_has_the_official_shape_whole_and_in_events() -> None:
             user="u",
             max_output_tokens=9,
             reasoning={"effort": "low"},
+            text={"format": None, "verbosity": "low"},
             include=["reasoning.encrypted_content"],
         )
         whole = Client(ScriptedGenerator(*events))
@@ -501,6 +502,7 @@ def test_a_response_has_the_official_shape_whole_and_in_events() -> None:
         assert answer.output_text == "Looking."
         assert (answer.status, answer.model, answer.max_output_tokens) == ("completed", "parser", 9)
         assert (answer.metadata, answer.user) == ({"run": "7"}, "u")
+        assert whole.json()["text"] == {"format": {"type": "text"}, "verbosity": "low"}
         assert answer.usage is not None
         assert (answer.usage.input_tokens, answer.usage.output_tokens) == (3, 2)
         assert whole.json()["store"] is False
@@ -555,6 +557,13 @@ def test_a_response_that_reaches_its_limit_is_incomplete() -> None:
         assert [(one.token, one.logprob, len(one.top_logprobs)) for one in scored] == [
             ("a", -0.5, 2)
         ] * 2
+        cut_call = ToolCall(name="get_weather", arguments='{"ci', is_complete=False)
+        called = Client(ScriptedGenerator(ToolCallDelta(call=cut_call), cut, DONE))
+        await called.call("POST", "/v1/responses", responses(stream=True))
+        events = called.response_events()
+        assert [event.type for event in events[2:]] == [*CALL_ITEM, "response.incomplete"]
+        for item in (events[-2].item, events[-1].response.output[0]):
+            assert (item.status, item.arguments) == ("incomplete", '{"ci')
         # Without text it has an empty message.
         empty = Client(ScriptedGenerator(STOP, DONE))
         await empty.call("POST", "/v1/responses", responses())

@@ -29,6 +29,8 @@ from ninefold_runtime.serving import (
 from ninefold_runtime.serving.request_fields import RequestRejected
 from ninefold_runtime.serving.tool_calls import ToolChoice
 
+#: JSON that no parser with recursion reads.
+DEEP = '{"x":' + "[" * 100_000 + "]" * 100_000 + "}"
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 
 
@@ -244,6 +246,18 @@ def test_a_wrong_value_is_refused_by_the_name_of_its_field(field: str, value: An
         ({"role": "user", "content": [{"type": "image_url"}]}, "messages[0].content[0].image_url"),
         ({"role": "assistant", "content": "x", "tool_calls": [1]}, "messages[0].tool_calls[0]"),
         ("hello", "messages[0]"),
+        *(
+            ({"role": "assistant", "tool_calls": [call]}, "messages[0].tool_calls[0]")
+            for call in (
+                {"function": {"name": "f", "arguments": DEEP}},
+                {"function": {"name": "f", "arguments": '{"x":"\\ud800"}'}},
+                {"function": {"name": "f", "arguments": "[1]"}},
+                {"function": {"name": "", "arguments": "{}"}},
+                {"function": {"name": 5, "arguments": "{}"}},
+                {"id": {}, "function": {"name": "f", "arguments": "{}"}},
+            )
+        ),
+        ({"role": "tool", "content": "x", "tool_call_id": 5}, "messages[0].tool_call_id"),
     ],
 )
 def test_a_wrong_message_is_refused_by_its_place(message: Any, param: str) -> None:
@@ -252,7 +266,7 @@ def test_a_wrong_message_is_refused_by_its_place(message: Any, param: str) -> No
     assert refused.value.param == param
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b"\xff", b'"x"'])
+@pytest.mark.parametrize("body", [b"{", b"[]", b"\xff", b'"x"', DEEP.encode(), b'{"x":"\\ud800"}'])
 def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
     with pytest.raises(RequestRejected):
         generation_requests.parse_chat_request(body)
@@ -313,6 +327,10 @@ def test_a_forced_call_is_constrained_and_read_back() -> None:
     assert named.tools is not None
     assert named.tools.choice is ToolChoice.NAMED
     assert [tool["function"]["name"] for tool in named.tools.definitions] == ["get_time"]
+    # A named call that was cut off is known as such.
+    for text, is_complete in (("{}", True), ('{"ci', False), ("", False)):
+        (call,) = named.tools.parse_forced(text)
+        assert (call.arguments, call.is_complete) == (text, is_complete)
 
 
 def test_the_model_decides_unless_a_call_is_forced_or_forbidden() -> None:
@@ -326,6 +344,9 @@ def test_the_model_decides_unless_a_call_is_forced_or_forbidden() -> None:
 @pytest.mark.parametrize(
     ("changes", "param"),
     [
+        ({"tools": 0}, "tools"),
+        ({"tools": False}, "tools"),
+        ({"tools": {}}, "tools"),
         ({"tools": [{"type": "function"}]}, "tools[0]"),
         ({"tools": [{"type": "function", "function": {}}]}, "tools[0].function.name"),
         (
@@ -398,6 +419,20 @@ def test_a_response_is_requested_as_the_same_chat() -> None:
             {"instructions": "be brief"},
             {"messages": [{"role": "system", "content": "be brief"}, *CHAT["messages"]]},
         ),
+        *(
+            (
+                {
+                    "instructions": "be brief",
+                    "input": [{"role": role, "content": "in French"}, *CHAT["messages"]],
+                },
+                {
+                    "messages": [
+                        {"role": "system", "content": "be brief\n\nin French"}, *CHAT["messages"],
+                    ]
+                },
+            )
+            for role in ("system", "developer")
+        ),
         # Fields of the provider and values that ask for nothing.
         (
             {
@@ -464,6 +499,8 @@ def test_a_wrong_request_of_a_response_is_refused_by_its_place() -> None:
         ({"conversation": "conv_1"}, "conversation", "stores nothing"),
         ({"background": True}, "background", "stores nothing"),
         ({"prompt": {"id": "p"}}, "prompt", "stores nothing"),
+        ({"tools": 0}, "tools", "must be a list"),
+        ({"tools": False}, "tools", "must be a list"),
         ({"tools": [{"type": "web_search"}]}, "tools[0]", "'web_search'; this server runs no"),
         ({"tools": [{"type": "function"}]}, "tools[0].name", "non-empty"),
         (
@@ -490,6 +527,15 @@ def test_a_wrong_request_of_a_response_is_refused_by_its_place() -> None:
             "tools cannot be combined",
         ),
         ({"text": {"format": {"type": "yaml"}}}, "text.format", "text.format.type"),
+        ({"metadata": {"run": 7}}, "metadata", "object of strings"),
+        ({"metadata": ["run"]}, "metadata", "object of strings"),
+        ({"reasoning": "low"}, "reasoning", "an object"),
+        *(
+            ({name: 5}, name, "a string")
+            for name in ("prompt_cache_key", "safety_identifier", "user")
+        ),
+        ({"max_tool_calls": "2"}, "max_tool_calls", "whole number"),
+        ({"parallel_tool_calls": "no"}, "parallel_tool_calls", "true or false"),
         ({"text": "short"}, "text", "an object"),
         ({"text": {"form": {}}}, "text", "format and verbosity only"),
         ({"input": [{"type": "reasoning", "summary": []}]}, "input", "at least one message"),
@@ -499,7 +545,24 @@ def test_a_wrong_request_of_a_response_is_refused_by_its_place() -> None:
         ({"input": [{"role": "robot", "content": "x"}]}, "input[0].role", "'robot'"),
         ({"input": [{"role": "user"}]}, "input[0].content", "string or a list"),
         ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0]", "'item_reference'"),
-        ({"input": [call]}, "input[0]", "arguments in JSON"),
+        *(
+            ({"input": [call | changes]}, at, message)
+            for changes, at, message in (
+                ({}, "input[0]", "arguments in JSON"),
+                ({"status": "incomplete"}, "input[0]", "incomplete call of a function"),
+                ({"arguments": DEEP}, "input[0]", "nested too deeply"),
+                ({"arguments": '{"x":"\\ud800"}'}, "input[0]", "without its pair"),
+                ({"arguments": "5"}, "input[0]", "JSON object as arguments"),
+                ({"arguments": {}}, "input[0]", "arguments in JSON"),
+                ({"arguments": "{}", "name": {}}, "input[0]", "non-empty name"),
+                ({"arguments": "{}", "call_id": None}, "input[0].call_id", "non-empty string"),
+            )
+        ),
+        (
+            {"input": [{"type": "function_call_output", "call_id": 5, "output": "x"}]},
+            "input[0].call_id",
+            "non-empty string",
+        ),
         ({"input": user}, "input[0].content[0].image_url", "downloads nothing"),
         (
             {"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]},
